@@ -1,0 +1,64 @@
+# Everything sets itself up from a plain python3 (3.11 or newer) and a package registry.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+UV_VERSION := >=0.13,<0.14
+BIN := .venv/bin
+READY := .venv/.synced
+ARGS ?=
+
+DEMO := demo
+DEMO_LABEL := readmitted
+
+export UV_PROJECT_ENVIRONMENT := .venv
+export UV_PYTHON_DOWNLOADS := never
+
+.PHONY: help setup demo test test-services check format bench docs clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make .venv with everything that uv.lock names (other targets do it by themselves).
+
+$(READY): uv.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Spinney needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	@test -x .tools/bin/uv || { $(PYTHON) -m venv .tools && .tools/bin/python -m pip install --quiet 'uv$(UV_VERSION)'; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
+	.tools/bin/uv sync --frozen --compile-bytecode --python $(BIN)/python
+	@touch $@
+
+demo: $(READY) ## Make five hospitals up in demo/, write their study and run one federated round.
+	$(BIN)/spinney demo data --out $(DEMO)
+	$(BIN)/spinney study infer $(DEMO) --label $(DEMO_LABEL) --output $(DEMO)/study.yaml
+	$(BIN)/spinney simulate $(DEMO)/study.yaml --data $(DEMO) $(ARGS)
+
+test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
+	$(BIN)/python -m pytest --ignore=tests/services -m "not service" $(ARGS)
+
+test-services: $(READY) ## Run the tests that talk to real servers and browsers.
+	@if [ -z "$$(find tests/services -name 'test_*.py' 2>/dev/null)" ]; then echo "tests/services holds no test yet"; \
+	else set -x; $(BIN)/python -m pytest tests/services $(ARGS); fi
+
+check: $(READY) ## Format, lint, types and the import rule between the rooms.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(READY) ## Format the code and mend what ruff can mend.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## Measure accuracy (ARGS="--data DIR" and others go through).
+	$(BIN)/python -m benchmarks.accuracy $(ARGS)
+
+docs: $(READY) ## Check that every link in README.md and docs/ leads somewhere.
+	$(BIN)/python docs/check_links.py
+
+clean: ## Delete environments, caches and the demo.
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site $(DEMO)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,153 @@
+"""From NDJSON on disk to the finished table: rows per second and peak memory, side by side with other ways.
+
+    python -m benchmarks.connectors --sizes 100000 300000 1000000 3000000 --json result.json
+
+Compared with plain pandas (a dict per resource), with Polars, and with a row per resource through FHIRPath, which is how
+FHIR-PYrate works. Polars and fhirpathpy are measured where they can be imported. Every way but the last builds the whole
+table, and the tables must agree; each runs in a process of its own, so that peaks of memory are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import multiprocessing
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import connectors_peers as peers
+from benchmarks.connectors_data import STUDY, make
+from connectors.pull import pull
+from connectors.site_file import SiteSettings
+from connectors.vault import Vault
+
+FHIRPATH_RESOURCES = 2000
+
+
+def spinney(folder: Path) -> pd.DataFrame:
+    """The product: pull from a folder of NDJSON, as every night."""
+    site = SiteSettings.model_validate(
+        {"name": "bench", "home": folder / "home", "source": {"kind": "files", "path": folder}}
+    )
+    result = pull(STUDY, site)
+    vault = Vault(folder / "home")
+    tables = [vault.read(result.cohort).to_pandas(), vault.read(result.unripe).to_pandas()]
+    return pd.concat(tables)
+
+
+WAYS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    "spinney": spinney,
+    "pandas": peers.with_pandas,
+    "polars": peers.with_polars,
+}
+
+
+def measure(way: str, folder: Path, observations: int) -> dict[str, Any]:
+    """Time, peak memory and a fingerprint of the table that one way builds, in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        seconds, peak, rows, fingerprint = pool.apply(_measured, (way, folder))
+    return {
+        "way": way,
+        "observations": observations,
+        "seconds": round(seconds, 2),
+        "per_second": round(observations / seconds),
+        "peak_mib": round(peak),
+        "rows": rows,
+        "fingerprint": fingerprint,
+    }
+
+
+def _measured(way: str, folder: Path) -> tuple[float, float, int, list[float]]:
+    start = time.perf_counter()
+    table = WAYS[way](folder)
+    seconds = time.perf_counter() - start
+    names = [feature.name for feature in STUDY.features]
+    fingerprint = [float(x) for x in np.nan_to_num([table[name].mean() for name in names])]
+    fingerprint += [float(table[name].notna().sum()) for name in names]
+    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(table), fingerprint
+
+
+def measure_fhirpath(folder: Path) -> dict[str, Any]:
+    """A row per resource through FHIRPath; only flat rows, no windows, on the first resources."""
+    start = time.perf_counter()
+    rows = peers.with_fhirpath(folder, FHIRPATH_RESOURCES)
+    seconds = time.perf_counter() - start
+    return {
+        "way": "fhirpath (flat rows only)",
+        "observations": rows,
+        "seconds": round(seconds, 2),
+        "per_second": round(rows / seconds),
+        "peak_mib": None,
+        "rows": rows,
+        "fingerprint": None,
+    }
+
+
+def main() -> None:
+    """Measure and print a table."""
+    arguments = _parser().parse_args()
+    results = []
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        for size in arguments.sizes:
+            here = Path(folder) / str(size)
+            make(here, size)
+            for way in ("spinney", "pandas", "polars"):
+                if way == "polars" and importlib.util.find_spec("polars") is None:
+                    continue
+                if way == "spinney" or size <= arguments.peers_up_to:
+                    results.append(measure(way, here, size))
+                    _print_one(results[-1])
+        if importlib.util.find_spec("fhirpathpy"):
+            results.append(measure_fhirpath(here))
+            _print_one(results[-1])
+    for missing in [name for name in ("polars", "fhirpathpy") if importlib.util.find_spec(name) is None]:
+        print(f"{missing} can't be imported here, so it was not measured")
+    _check_agreement(results)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+
+
+def _check_agreement(results: list[dict[str, Any]]) -> None:
+    for one in results:
+        ours = next(r for r in results if r["way"] == "spinney" and r["fingerprint"])
+        same = [r for r in results if r["observations"] == one["observations"] and r["way"] == "spinney"]
+        if one["fingerprint"] and same:
+            ours = same[0]
+            assert one["rows"] == ours["rows"], f"{one['way']} has {one['rows']} rows, not {ours['rows']}"
+            assert np.allclose(one["fingerprint"], ours["fingerprint"]), f"{one['way']} has another table"
+    print("all ways that build the table agree on it")
+
+
+def _print_one(one: dict[str, Any]) -> None:
+    if not getattr(_print_one, "begun", False):
+        print(
+            f"{'way':<28}{'observations':>14}{'seconds':>10}{'per second':>12}{'peak MiB':>10}{'rows':>10}", flush=True
+        )
+        _print_one.begun = True  # type: ignore[attr-defined]
+    peak = "" if one["peak_mib"] is None else f"{one['peak_mib']:,}"
+    print(
+        f"{one['way']:<28}{one['observations']:>14,}{one['seconds']:>10,.2f}{one['per_second']:>12,}{peak:>10}"
+        f"{one['rows']:>10,}",
+        flush=True,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000], help="numbers of Observations")
+    parser.add_argument("--peers-up-to", type=int, default=300_000, help="largest size that the other ways get")
+    parser.add_argument("--folder", type=Path, help="where temporary files go")
+    parser.add_argument("--json", type=Path, help="write the results there, too")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""A DuckDB connection for one pull: a memory limit, temporary files in staging, and the words our SQL uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+
+from spinney.errors import SourceFailed
+
+MEMORY = "700MB"
+
+MACROS = """
+CREATE TEMP MACRO moment(t) AS (
+    CASE WHEN regexp_matches(t, '^[0-9]{4}(-|$)')
+    THEN try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE t END AS TIMESTAMPTZ)
+        AT TIME ZONE 'UTC' END
+);
+CREATE TEMP MACRO calendar_day(t) AS (
+    try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE left(t, 10) END AS DATE)
+);
+CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
+CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
+CREATE TEMP MACRO person(reference) AS (
+    nullif(regexp_extract(reference, '(?:Patient/|urn:uuid:|urn:oid:)([^/|]+)', 1), '')
+);
+"""
+
+
+def open_bench(folder: Path, timezone: str = "UTC", memory: str = MEMORY) -> duckdb.DuckDBPyConnection:
+    """A connection that works within `memory` and `folder`. Times without an offset are taken to be in `timezone`."""
+    bench = duckdb.connect()
+    spill = folder / "spill"
+    spill.mkdir(mode=0o700, exist_ok=True)
+    bench.execute(f"SET memory_limit = {text(memory)}")
+    bench.execute(f"SET temp_directory = {text(spill)}")
+    bench.execute("SET preserve_insertion_order = false")
+    bench.execute("SET enable_progress_bar = false")
+    try:
+        bench.execute(f"SET TimeZone = {text(timezone)}")
+    except duckdb.Error:
+        raise SourceFailed(f"{timezone} is no time zone; use a name such as Europe/Berlin in site.yaml") from None
+    bench.execute(MACROS)
+    return bench
+
+
+def text(value: object) -> str:
+    """A value as an SQL text literal."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def name(column: str) -> str:
+    """A column's name as an SQL identifier."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def texts(values: Iterable[object]) -> str:
+    """Values as text literals between commas."""
+    return ", ".join(text(value) for value in values)
+
+
+def instant(when: datetime) -> str:
+    """A point in time as an SQL literal in UTC."""
+    return f"TIMESTAMP {text(when.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' '))}"

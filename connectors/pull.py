@@ -1,0 +1,174 @@
+"""The whole way: from what a study asks and a site has, to a cohort in the vault and a report of counts."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from duckdb import DuckDBPyConnection
+
+from connectors.bench import open_bench
+from connectors.engine import build
+from connectors.events import stage
+from connectors.fhir_check import invalid_ids
+from connectors.finished import finish
+from connectors.impute import forward_fill_then_median
+from connectors.recipes import wanted_of
+from connectors.relevant import choose_relevant
+from connectors.site_file import SiteSettings, source_of
+from connectors.sources import TABLE, Progress, Pulled, Source, Wanted
+from connectors.sources.files import FilesSettings
+from connectors.vault import CohortRef, Vault
+from spinney.encode import encode_label
+from spinney.errors import CohortRejected
+from spinney.parts import Part, parts_by_hash
+from spinney.study import Study
+
+PLAIN_NAMES: tuple[str | None, str | None] = ("patient", "index_time")
+
+
+@dataclass
+class PullReport:
+    """What happened, in counts only."""
+
+    read: Counter[str] = field(default_factory=Counter)
+    """Resources or rows by kind."""
+    validated: dict[str, int] = field(default_factory=dict)
+    """Resources by kind that were checked against the FHIR models."""
+    quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, reason) -> how many were set aside because they are wrong."""
+    unused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, reason) -> events that are right, but don't count."""
+    unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Kind -> events without a recording time, of all."""
+    index_events: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Reason -> index events that became no row."""
+    rows: int = 0
+    positive: int = 0
+    unripe: int = 0
+    filled: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
+    watermark: datetime | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quarantined_share(self) -> float:
+        """Part of what was read that is in quarantine."""
+        return self.quarantined.total() / max(self.read.total(), 1)
+
+
+@dataclass(frozen=True)
+class PullResult:
+    """Rows with a ripe label, which train; rows that are still open, which can only be scored; and the report."""
+
+    cohort: CohortRef
+    unripe: CohortRef
+    report: PullReport
+
+
+def pull(
+    study: Study,
+    site: SiteSettings,
+    *,
+    now: datetime | None = None,
+    progress: Progress | None = None,
+    source: Source | None = None,
+) -> PullResult:
+    """Pull a site's cohort. `now` is when the data end at the latest; `source` replaces the one of the site's file."""
+    now = (now or datetime.now(UTC)).astimezone(UTC)
+    vault = site.vault
+    report = PullReport()
+    with vault.staging(study.name) as staging:
+        origin = source or source_of(site, study.name)
+        pulled = origin.pull(_wanted(study, site, now), staging, progress or (lambda *_: None))
+        report.notes += pulled.notes
+        report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
+        work = _emptied(staging / "work")
+        table = _table(study, site, pulled, work, now, report)
+        if study.cohort and study.cohort.imputation != "none":
+            table = _imputed(table, study, vault, report)
+        cohort, unripe = _kept(table, study, vault, report)
+    return PullResult(cohort, unripe, report)
+
+
+def _wanted(study: Study, site: SiteSettings, now: datetime) -> list[Wanted]:
+    if study.cohort is None or getattr(site.source, "table", None) is not None:
+        return [
+            Wanted(TABLE, ("patient", "index_time", *(f.name for f in study.features), study.label.name), None, now)
+        ]
+    return wanted_of(study, site.codes, now)
+
+
+def _table(study: Study, site: SiteSettings, pulled: Pulled, work: Path, now: datetime, report: PullReport) -> pa.Table:
+    """The table with `ripe` as its last column."""
+    with open_bench(work, site.timezone) as bench:
+        if pulled.table is not None:
+            return _finished(bench, study, site, pulled.table, report)
+        invalid, report.validated = invalid_ids(pulled.files, site.validation, site.validation_sample)
+        staged = stage(bench, pulled, work, invalid)
+        report.read.update(staged.read)
+        report.quarantined.update(staged.quarantined)
+        relevant = choose_relevant(bench, staged, study, site.maps, now, work / "relevant")
+        report.quarantined.update(relevant.quarantined)
+        report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
+        report.watermark = relevant.watermark
+        report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
+        built = build(bench, relevant, study)
+        report.index_events, report.left_out = built.index_events, built.left_out
+        return built.table
+
+
+def _finished(bench: DuckDBPyConnection, study: Study, site: SiteSettings, path: Path, report: PullReport) -> pa.Table:
+    own = site.source
+    names = (own.patient_column, own.index_time_column) if isinstance(own, FilesSettings) else PLAIN_NAMES
+    finished = finish(bench, path, study, *names)
+    report.read[TABLE], report.watermark = finished.rows, finished.watermark
+    report.quarantined.update(finished.quarantined)
+    report.index_events = finished.table.num_rows
+    report.notes += finished.notes
+    return finished.table
+
+
+def _without_recording_time(unrecorded: dict[str, tuple[int, int]]) -> list[str]:
+    return [
+        f"{kind}: {without:,} of {total:,} have no recording time, so their own time counts as known"
+        for kind, (without, total) in unrecorded.items()
+        if without
+    ]
+
+
+def _imputed(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> pa.Table:
+    parts = parts_by_hash(vault.pseudonyms(table["patient"]).to_pylist(), vault.key, study.split)
+    trains = (parts == Part.TRAINING) & table["ripe"].to_numpy()
+    table, report.filled = forward_fill_then_median(table, study, trains)
+    return table
+
+
+def _kept(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> tuple[CohortRef, CohortRef]:
+    ripe, still_open = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
+    report.rows, report.unripe = ripe.num_rows, still_open.num_rows
+    yes = pa.array(encode_label(ripe.to_pandas(), study.label)) if ripe.num_rows else pa.array([], pa.int8())
+    report.positive = int(pc.sum(yes).as_py() or 0)
+    if not ripe.num_rows:
+        raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
+    cohort = vault.write(ripe, study, report.watermark)
+    return cohort, vault.write(still_open.drop_columns([study.label.name]), study, report.watermark)
+
+
+def _why_empty(report: PullReport) -> str:
+    reasons = [f"{count:,} {reason}" for reason, count in report.left_out.most_common(3)]
+    if report.unripe:
+        reasons.insert(0, f"{report.unripe:,} not ripe yet")
+    return f"of {report.index_events:,} index events: {', '.join(reasons) or 'none'}"
+
+
+def _emptied(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    return folder

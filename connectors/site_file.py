@@ -1,0 +1,79 @@
+"""site.yaml: where a site's data are, and what its codes and units mean. Secrets are only named, never written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+from sqlalchemy import make_url
+
+from connectors.fhir_check import Extent
+from connectors.relevant import Maps
+from connectors.sources import Source
+from connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
+from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
+from connectors.sources.files import Files, FilesSettings
+from connectors.sources.sql import Sql, SqlSettings
+from connectors.study_file import read_settings
+from connectors.vault import Vault
+from spinney.base import Name, Settings
+
+AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
+
+
+class SiteSettings(Settings):
+    """What only this site knows."""
+
+    name: Name = Field(description="The site's name in the study's roster.")
+    home: Path = Field(Path(), description="Folder for the vault; empty: where site.yaml is.")
+    timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
+    source: AnySource = Field(description="Where the data are: kind files, sql, fhir-rest or fhir-bulk.")
+    codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
+    units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
+    assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
+    validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
+    validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
+
+    @property
+    def maps(self) -> Maps:
+        return Maps(self.codes, self.units, self.assumed_units)
+
+    @property
+    def vault(self) -> Vault:
+        return Vault(self.home)
+
+
+def read_site(path: str | Path) -> SiteSettings:
+    """The settings in a file, or StudyInvalid with every mistake in it. Paths in it are relative to its folder."""
+    site = read_settings(path, SiteSettings)
+    folder = Path(path).resolve().parent
+    return _anchored(site, folder)
+
+
+def source_of(site: SiteSettings, study: str) -> Source:
+    """The source of a site, for a study (by name)."""
+    settings = site.source
+    if isinstance(settings, FilesSettings):
+        return Files(settings)
+    if isinstance(settings, SqlSettings):
+        return Sql(settings, site.timezone)
+    if isinstance(settings, FhirRestSettings):
+        return FhirRest(settings)
+    return FhirBulk(settings, site.vault.store(study))
+
+
+def _anchored(settings: Any, folder: Path) -> Any:
+    """The same settings with every relative path below `folder`."""
+    changes: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, Path):
+            changes[name] = folder / value
+        elif isinstance(value, BaseModel):
+            changes[name] = _anchored(value, folder)
+    if isinstance(settings, SqlSettings):
+        url = make_url(settings.url)
+        if url.get_backend_name() == "sqlite" and url.database:
+            changes["url"] = str(url.set(database=str(folder / url.database)))
+    return settings.model_copy(update=changes)

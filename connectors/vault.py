@@ -1,0 +1,182 @@
+"""The site's private folder: cohorts, what a pull needs while it runs, and the key that hides who a patient is.
+
+Folders have mode 0700 and files 0600. Only what the study names is written, with the index time and, instead of the
+patient's identifier, a hash under a key that never leaves the house.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import Field, ValidationError
+
+from spinney.base import Settings
+from spinney.errors import SourceFailed
+from spinney.study import Study
+
+PSEUDONYM_BYTES = 16
+
+
+class CohortRef(Settings):
+    """Where a cohort is and what it is; all that may be passed around."""
+
+    path: Path = Field(description="Parquet file in the vault.")
+    rows: int = Field(ge=0, description="How many rows it has.")
+    digest: str = Field(description="SHA-256 of its content, the same for the same rows in any order.")
+    study: str = Field(description="Digest of the study that it was made for.")
+    watermark: datetime | None = Field(None, description="Newest moment that the data tell of.")
+
+
+class Vault:
+    """Everything about patients that a site keeps."""
+
+    def __init__(self, home: Path) -> None:
+        self.folder = _private(home / "vault")
+
+    @property
+    def key(self) -> bytes:
+        """The site's secret for hashing patients; made when it is first needed."""
+        path = self.folder / "key"
+        if not path.exists():
+            fresh = self.folder / f"key.{secrets.token_hex(8)}"
+            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(32))
+            with suppress(FileExistsError):  # another process was faster: its key counts
+                path.hardlink_to(fresh)
+            fresh.unlink()
+        key = path.read_bytes()
+        if len(key) != 32:
+            raise SourceFailed(f"{path} is damaged; restore it, or delete it to start anew with other pseudonyms")
+        return key
+
+    def pseudonyms(self, patients: pa.Array | pa.ChunkedArray) -> pa.Array:
+        """A keyed hash per patient: needed to keep a patient's rows together, and of no use elsewhere."""
+        key = self.key
+        known = pc.unique(patients).to_pylist()
+        hidden = [hmac.digest(key, str(one).encode(), "sha256")[:PSEUDONYM_BYTES].hex() for one in known]
+        return pa.array(hidden, pa.string()).take(pc.index_in(patients, pa.array(known, patients.type)))
+
+    def write(self, table: pa.Table, study: Study, watermark: datetime | None) -> CohortRef:
+        """Keep the columns that the study names, and no others."""
+        allowed = ["patient", "index_time", *(feature.name for feature in study.features), study.label.name]
+        table = table.select([column for column in allowed if column in table.column_names])
+        table = table.set_column(0, "patient", self.pseudonyms(table["patient"]))
+        table = canonical(table)
+        digest = digest_of(table)
+        path = _private(self.folder / "cohorts" / study.name) / f"{study.digest[:12]}-{digest[:16]}.parquet"
+        ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
+        partial = path.with_suffix(".partial")
+        partial.touch(mode=0o600)
+        pq.write_table(table, partial, compression="zstd")
+        partial.replace(path)
+        note = path.with_suffix(".json")
+        note.touch(mode=0o600)
+        note.write_text(ref.model_dump_json())
+        return ref
+
+    def read(self, ref: CohortRef) -> pa.Table:
+        """The table behind a reference, if it is still the same."""
+        try:
+            table = pq.read_table(ref.path)
+        except (OSError, pa.ArrowException):
+            raise SourceFailed(f"cohort {ref.digest[:16]} is not in the vault any more; pull it again") from None
+        if digest_of(table) != ref.digest:
+            raise SourceFailed(f"cohort {ref.digest[:16]} was changed after it was written; pull it again")
+        return table
+
+    def cohorts(self, study: str) -> list[CohortRef]:
+        """What the vault holds for a study (by name), oldest first."""
+        notes = sorted((self.folder / "cohorts" / study).glob("*.json"), key=lambda note: note.stat().st_mtime_ns)
+        try:
+            refs = [CohortRef.model_validate_json(note.read_bytes()) for note in notes]
+        except ValidationError:
+            raise SourceFailed(f"a note in {self.folder / 'cohorts' / study} is damaged; delete it") from None
+        return [ref for ref in refs if ref.path.exists()]
+
+    def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
+        """Delete cohorts that are older, and what pulls left behind. Says how many cohorts."""
+        oldest = ((now or datetime.now(UTC)) - older_than).timestamp()
+        gone = [note for note in self.folder.glob("cohorts/*/*.json") if note.stat().st_mtime < oldest]
+        for note in gone:
+            note.with_suffix(".parquet").unlink(missing_ok=True)
+            note.unlink()
+        for left in self.folder.glob("staging/*/"):
+            if left.stat().st_mtime < oldest:
+                shutil.rmtree(left)
+        return len(gone)
+
+    @contextmanager
+    def staging(self, name: str) -> Iterator[Path]:
+        """A folder for one pull at a time, deleted at the end; if the source fails it stays, to go on from there."""
+        folder = _private(self.folder / "staging" / name)
+        with (folder.parent / f"{name}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SourceFailed(f"another pull for {name} is running; wait until it is done") from None
+            try:
+                yield folder
+            except SourceFailed:
+                raise
+            except BaseException:
+                shutil.rmtree(folder)
+                raise
+            shutil.rmtree(folder)
+
+    def store(self, name: str) -> Path:
+        """A folder that stays from night to night, for sources that go on where they stopped."""
+        return _private(self.folder / "stores" / name)
+
+
+def canonical(table: pa.Table) -> pa.Table:
+    """The same rows in the one order that they have, with NaN as null and -0 as 0."""
+    columns = [_plain(table[name]) for name in table.column_names]
+    table = pa.table(dict(zip(table.column_names, columns, strict=True)))
+    return table.take(pc.sort_indices(table, [(name, "ascending") for name in table.column_names]))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type):
+        return column
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return pc.add(column, pa.scalar(0.0, column.type))
+
+
+def digest_of(table: pa.Table) -> str:
+    """SHA-256 over names, types and values, whatever the file format or its version does with them."""
+    digest = hashlib.sha256(f"{table.num_rows}".encode())
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        digest.update(f"\n{name}:{column.type}\n".encode())
+        digest.update(np.packbits(np.asarray(column.is_null())).tobytes())
+        digest.update(_value_bytes(column))
+    return digest.hexdigest()
+
+
+def _value_bytes(column: pa.Array) -> bytes:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        words = [word.encode() for word in pc.fill_null(column, "").to_pylist()]
+        return np.array([len(word) for word in words], "<u8").tobytes() + b"".join(words)
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int64())
+    values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
+    return values.astype("<f8" if values.dtype.kind == "f" else "<i8").tobytes()
+
+
+def _private(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    return folder

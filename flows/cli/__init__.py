@@ -1,0 +1,66 @@
+"""The command line. Commands are imported when they are called, so that help is there at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+from spinney.errors import SpinneyError
+
+COMMANDS = {
+    "demo": ("flows.cli.demo:demo", "Make up data to try Spinney on."),
+    "simulate": ("flows.cli.simulate:simulate", "Run a whole federation in one process."),
+    "study": ("flows.cli.study:study", "Write and check the study that all sites sign."),
+}
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  interrupted, or a defect in Spinney (with a traceback)
+  2  wrong usage or wrong input; what to do is on stderr
+"""
+
+
+class LazyGroup(click.Group):
+    """Lists its commands without importing them."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(self.lazy)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.lazy:
+            return None
+        module, _, attribute = self.lazy[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.lazy[name][1]) for name in sorted(self.lazy)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SpinneyError as error:
+            if ctx.params["debug"]:
+                raise
+            click.echo(str(error), err=True)
+            ctx.exit(2)
+
+
+@click.command(cls=LazyGroup, lazy=COMMANDS, epilog=EXIT_CODES)
+@click.version_option(package_name="spinney", prog_name="spinney")
+@click.option("--debug", is_flag=True, help="Show where in the code an error comes from.")
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 (read in LazyGroup.invoke)
+    """Hospitals grow forests together, and no patient leaves the house."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False

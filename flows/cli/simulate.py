@@ -1,0 +1,246 @@
+"""spinney simulate: would federating help us?"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from spinney.cohort import Cohort
+    from spinney.metrics import Figure
+    from spinney.personalise import Outcome
+    from spinney.simulate import Simulation
+    from spinney.study import Study
+
+ALGORITHMS = ["bofrf", "fedrf", "boppid", "local", "local-adaboost"]
+SECURE_SUMS = ["masked", "ring", "trusted-third-party"]
+DISTANCES = ["euclidean", "manhattan", "minkowski"]
+
+EXAMPLES = """\b
+Examples:
+  spinney simulate study.yaml --data tables/
+  spinney simulate study.yaml --data tables/ --algorithm fedrf --json result.json
+  spinney simulate study.yaml --data tables/ --clusters 2 --distance manhattan
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="Folder of CSV or Parquet, one per site.")
+@click.option("--algorithm", type=click.Choice(ALGORITHMS), help="Instead of the study's.")
+@click.option("--secure-sum", type=click.Choice(SECURE_SUMS), help="Instead of the study's.")
+@click.option("--clusters", type=click.IntRange(min=1), help="Let sites of a kind help each other: how many kinds.")
+@click.option("--distance", type=click.Choice(DISTANCES), help="Between sites' characteristic vectors.")
+@click.option("--preset", type=click.Choice(["spinney", "published"]), help="BOFRF as ours or as published.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Instead of the study's.")
+@click.option("--pooled", is_flag=True, help="Also grow the forest on all rows that nobody may have in life.")
+@click.option("--workers", type=click.IntRange(min=1), help="Sites that answer at once.  [default: all cores]")
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), help="Write the result; - for stdout."
+)
+def simulate(
+    study_file: Path, data: Path, pooled: bool, workers: int | None, json_file: Path | None, **changes: Any
+) -> None:
+    """Run a whole federation on a folder of tables, one file per site, and show what each site would gain.
+
+    Nothing is sent anywhere: all sites live in this process. Choices are made on training rows and figures are measured
+    on test rows. With a column such as `patient`, all rows of a patient stay in one part.
+    """
+    from connectors.study_file import read_study
+    from connectors.tables import patient_column, read_tables
+    from spinney.cohort import cohort_from_frame
+    from spinney.simulate import pooled_forest
+    from spinney.simulate import simulate as run
+
+    study = changed(read_study(study_file), **changes)
+    cohorts = {}
+    for site, table in read_tables(data).items():
+        whose = patient_column(table.columns)
+        patients = None if whose is None else table[whose].astype(str).tolist()
+        cohorts[site] = cohort_from_frame(table, study, patients, key=b"simulation %d" % study.split.seed)
+    with step_bar() as progress:
+        result = run(study, cohorts, workers=workers or os.cpu_count() or 1, budget=stopwatch, progress=progress)
+    reference = pooled_figures(pooled_forest(study, cohorts), cohorts, study) if pooled else {}
+    report = as_json(study, result, reference)
+    if json_file is not None:
+        text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+        click.echo(text, nl=False) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
+    if json_file is None or str(json_file) != "-":
+        show(study, report, result)
+
+
+def changed(study: Study, **changes: Any) -> Study:
+    """The study with what the command line says instead."""
+    from spinney.errors import StudyInvalid
+
+    given = {name: value for name, value in changes.items() if value is not None}
+    sections: dict[str, dict[str, Any]] = {}
+    if "algorithm" in given and given["algorithm"] != study.algorithm.name:
+        study = study.model_copy(update={"algorithm": _settings(given["algorithm"])})
+    for option in ("clusters", "distance", "preset"):
+        if option in given:
+            if study.algorithm.name != "bofrf":
+                raise StudyInvalid([f"--{option} belongs to the algorithm bofrf, and this is {study.algorithm.name}"])
+            sections.setdefault("algorithm", {})[option] = given[option]
+    if "secure_sum" in given:
+        sections["privacy"] = {"secure_sum": given["secure_sum"]}
+    if "seed" in given:
+        sections["split"] = {"seed": given["seed"]}
+    return study.with_settings(**sections)
+
+
+def _settings(name: str) -> Any:
+    from spinney.algorithms import ALGORITHMS as KNOWN
+
+    return KNOWN[name].settings()
+
+
+def stopwatch(seconds: float) -> Callable[[], bool]:
+    """Says whether a time budget is left."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+class step_bar:
+    """A progress bar of the round's steps on a terminal, nothing elsewhere."""
+
+    def __enter__(self) -> Callable[[str, int, int], None]:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description:>8}"), BarColumn(), TextColumn("{task.completed}/{task.total} sites"))
+        self._bar = Progress(
+            *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
+        )
+        self._bar.start()
+        self._task = self._bar.add_task("join", total=None)
+        return self._advance
+
+    def _advance(self, step: str, done: int, asked: int) -> None:
+        self._bar.update(self._task, description=step, completed=done, total=asked)
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+
+def pooled_figures(model: Any, cohorts: dict[str, Cohort], study: Study) -> dict[str, float | None]:
+    """AUROC of the pooled forest on every site's test rows; a feature that a site doesn't have is missing there."""
+    import numpy as np
+
+    from spinney.metrics import auroc
+    from spinney.parts import Part
+
+    figures: dict[str, float | None] = {}
+    for site, cohort in cohorts.items():
+        test = cohort.rows(Part.TEST)
+        enough = min(test.patients_by_class()) >= study.choice.fewest_test_patients
+        figures[site] = auroc(test.y, model.votes(test.X, np.ones_like(test.present))) if enough else None
+    return figures
+
+
+def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -> dict[str, Any]:
+    """The whole result as plain data."""
+    sites = {}
+    for site, outcome in result.outcomes.items():
+        sites[site] = _site(outcome)
+        if site in pooled:
+            sites[site]["auroc"]["pooled"] = pooled[site]
+    return {
+        "study": study.name,
+        "study_digest": study.digest,
+        "algorithm": study.algorithm.name,
+        "secure_sum": study.privacy.secure_sum,
+        "seed": study.split.seed,
+        "model_digest": result.model_digest,
+        "bytes_between_sites": result.parcel_bytes,
+        "left_out": dict(result.left_out),
+        "sites": sites,
+    }
+
+
+def _site(outcome: Outcome) -> dict[str, Any]:
+    decision = outcome.decision
+    return {
+        "rows": outcome.rows,
+        "patients": outcome.patients,
+        "positives": outcome.positives,
+        "auroc": {name: None if figure is None else figure.value for name, figure in outcome.auroc.items()},
+        "auroc_intervals": {name: _interval(figure) for name, figure in outcome.auroc.items()},
+        "test": {name: _interval(figure) for name, figure in outcome.figures.items()},
+        "test_prevalence": outcome.prevalence if outcome.figures else None,
+        "calibration": None if outcome.calibration is None else _calibration(outcome.calibration),
+        "gain": {name: _interval(figure) for name, figure in outcome.gain.items()},
+        "choice": {
+            "model": decision.name,
+            "reason": decision.reason,
+            "threshold": decision.threshold,
+            "calibration": decision.calibration,
+            "cross_validated": {name: _number(value) for name, value in decision.cross_validated.items()},
+            "question": decision.question,
+            "notes": list(decision.notes),
+        },
+        "credit": {
+            site: {what: _number(value) for what, value in given.items()} for site, given in outcome.credit.items()
+        },
+        "model_digest": outcome.model.digest,
+    }
+
+
+def _interval(figure: Figure | None) -> dict[str, float | None] | None:
+    if figure is None:
+        return None
+    return {"value": _number(figure.value), "low": _number(figure.low), "high": _number(figure.high)}
+
+
+def _calibration(calibration: Any) -> dict[str, Any]:
+    return {
+        "slope": _number(calibration.slope),
+        "intercept": _number(calibration.intercept),
+        "expected_error": _number(calibration.expected_error),
+        "bins": [{"predicted": one.predicted, "observed": one.observed, "rows": one.rows} for one in calibration.bins],
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if value == value else None
+
+
+def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
+    """The same for people."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.width = max(console.width, 110)  # a cut table tells nothing
+    models = list(dict.fromkeys(name for site in report["sites"].values() for name in site["auroc"]))
+    table = Table(
+        title=f"{study.name}: {study.algorithm.name}, AUROC on test rows", box=box.SIMPLE_HEAD, title_justify="left"
+    )
+    table.add_column("site")
+    for heading in ("rows", "positives", *models, "gain over local (95 %)"):
+        table.add_column(heading, justify="right")
+    table.add_column("choice")
+    for name, site in report["sites"].items():
+        figures = ["" if value is None else f"{value:.3f}" for value in (site["auroc"].get(model) for model in models)]
+        gain = site["gain"].get("auroc")
+        shown = "" if gain is None else f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f})"
+        table.add_row(name, str(site["rows"]), str(site["positives"]), *figures, shown, site["choice"]["model"])
+    console.print(table)
+    for name, site in report["sites"].items():
+        for line in [site["choice"]["question"], *site["choice"]["notes"]]:
+            if line:
+                console.print(f"{name}: {line}", highlight=False)
+        if site["choice"]["model"] != "bofrf" and site["choice"]["reason"]:
+            console.print(f"{name}: {site['choice']['reason']}", highlight=False)
+    for name, reason in result.left_out.items():
+        console.print(f"{name} was left out: {reason}", highlight=False)
+    size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed trees and sums passed between sites"
+    console.print(f"model {result.model_digest[:16] or '(none in common)'}; {size}.", highlight=False)

@@ -1,0 +1,73 @@
+"""spinney study: write, check and describe the file that all sites sign."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def study() -> None:
+    """Write and check the study that all sites sign."""
+
+
+@study.command(short_help="Write a first study from tables.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--label", required=True, help="Column that holds the outcome.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="study.yaml", show_default=True)
+@click.option("--name", help="Name of the study; the folder's if not given.")
+def infer(folder: Path, label: str, output: Path, name: str | None) -> None:
+    """Write a first study from the tables in DIR, one CSV or Parquet file per site.
+
+    Read and correct what it writes: units, ranges and what counts as yes are guesses.
+    """
+    from connectors.infer import infer_study
+    from connectors.study_file import write_study
+    from connectors.tables import read_tables
+
+    tables = read_tables(folder)
+    inferred = infer_study(tables, label, name or _name_of(folder))
+    write_study(inferred.study, output, inferred.notes)
+    for note in inferred.notes:
+        click.echo(note)
+    click.echo(f"{output}: {len(inferred.study.features)} features, sites {', '.join(tables)}; read it and correct it.")
+
+
+@study.command(short_help="Find every mistake in a study file.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON, mistakes included.")
+@click.pass_context
+def check(ctx: click.Context, file: Path, as_json: bool) -> None:
+    """Say whether FILE is a valid study, and list every mistake with its line."""
+    from connectors.study_file import read_study
+    from spinney.errors import StudyInvalid
+
+    try:
+        found = read_study(file)
+    except StudyInvalid as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps({"valid": False, "mistakes": error.mistakes}, indent=2))
+        ctx.exit(2)
+    facts = {"name": found.name, "version": found.version, "features": len(found.features), "label": found.label.name}
+    if as_json:
+        click.echo(json.dumps({"valid": True, **facts, "digest": found.digest, "mistakes": []}, indent=2))
+    else:
+        words = ", ".join(f"{key} {value}" for key, value in facts.items())
+        click.echo(f"{file} is valid: {words}\ndigest {found.digest}")
+
+
+@study.command(short_help="Print the JSON schema for editors.")
+def schema() -> None:
+    """Print the JSON schema of a study, for editors that complete and check YAML."""
+    from spinney.study import Study
+
+    click.echo(json.dumps(Study.model_json_schema(), indent=2))
+
+
+def _name_of(folder: Path) -> str:
+    words = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.resolve().name).lstrip("0123456789_.-")
+    return words[:64] or "study"

@@ -1,0 +1,175 @@
+"""BOFRF: every tree is scored at every site, and the summed confusion counts decide how much its vote counts.
+
+Base, personalised (each site tries several tau) and clustered (sites of a kind help each other).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from spinney.base import Settings
+from spinney.clusters import farthest_first
+from spinney.federation import Algorithm, Federation
+from spinney.forest_site import equal_votes
+from spinney.gathering import gather, publish, welcome
+from spinney.messages import Description, Weights
+from spinney.personalise import Candidate, Pool, Rules, Weighing
+from spinney.scoring import ScoringSite, sum_counts
+from spinney.weigh import capped, mcc_weights, or_equal, tempered_weights
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+Floats = NDArray[np.float64]
+
+
+class Bofrf(Settings):
+    """Boosting-based federated random forest."""
+
+    name: Literal["bofrf"] = Field("bofrf", description="Trees weighted by how well they do at all sites.")
+    preset: Literal["spinney", "published"] = Field(
+        "spinney", description="published: in-sample scores, raw correlations above tau, F or F_n, no guard."
+    )
+    weighting: Literal["tempered", "mcc"] | None = Field(
+        None, description="tempered: own and common experience; mcc: correlation where it passes tau. Empty: preset."
+    )
+    tau: float = Field(0.2, ge=0, lt=1, description="With weighting mcc: a tree at or below this has no vote.")
+    scoring_of_own_trees: Literal["out-of-bag", "training"] | None = Field(
+        None, description="Rows on which a site scores its own trees. Empty: preset."
+    )
+    selection: Literal["guarded", "personalised"] = Field(
+        "guarded",
+        description="guarded: F unless local is better beyond noise; personalised: best tau and ensemble first.",
+    )
+    taus: tuple[float, ...] = Field(
+        (0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4), description="What the personalised selection tries."
+    )
+    clusters: int = Field(1, ge=1, description="Number of clusters of sites; 1: all together.")
+    distance: Literal["euclidean", "manhattan", "minkowski"] = Field(
+        "euclidean", description="Between characteristic vectors."
+    )
+    minkowski_p: float = Field(3.0, ge=1, description="Order of the Minkowski distance.")
+    first_centroid: str | None = Field(None, description="Site that starts the clustering. Empty: drawn by the seed.")
+
+    @property
+    def published(self) -> bool:
+        """The combination of the publication."""
+        return self.preset == "published"
+
+    @property
+    def tempered(self) -> bool:
+        """Our weighting, unless the study says otherwise."""
+        return self.weighting == "tempered" or (self.weighting is None and not self.published)
+
+    @property
+    def out_of_bag(self) -> bool:
+        """Own trees are scored on patients that they were not grown on, unless the study says otherwise."""
+        own = self.scoring_of_own_trees
+        return own == "out-of-bag" or (own is None and not self.published)
+
+
+@dataclass(frozen=True)
+class Weigher:
+    """Weights of F (all common trees) or F_n (own trees only) by either rule."""
+
+    pool: Pool
+    common: Floats  # G, 0 for trees that are not the round's
+    allowed: NDArray[np.bool_]
+    rows: int
+    largest: float
+
+    def tempered(self, own: Floats) -> Floats:
+        """Our rule."""
+        return self._kept(tempered_weights(self.common, own, self.rows))
+
+    def above(self, tau: float) -> Weighing:
+        """The published rule."""
+        return lambda _own: self._kept(mcc_weights(self.common, tau))
+
+    def _kept(self, weights: Floats) -> Floats:
+        return capped(or_equal(weights, self.allowed), self.pool.owners, self.pool.home, self.largest)
+
+
+class BofrfSite(ScoringSite):
+    """Scores everybody's trees, then chooses."""
+
+    @property
+    def settings(self) -> Bofrf:
+        """The study's words."""
+        settings: Bofrf = self.house.study.algorithm
+        return settings
+
+    def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Own trees out of bag, or as published on the rows that they were grown on."""
+        if self.settings.out_of_bag:
+            return super().counted_rows(owners, unseen)
+        return np.ones((len(unseen), len(owners)), dtype=bool)
+
+    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
+        """Local, equal votes, F and F_n by the study's rule, and what the personalised selection tries."""
+        settings = self.settings
+        local, fedrf = equal_votes(pool, len(order.manifest.trees))
+        everybody, alone = self._weigher(pool, order, own_only=False), self._weigher(pool, order, own_only=True)
+        ours: dict[str, Weighing] = {"F": everybody.tempered, "F_n": alone.tempered}
+        taus = {f"F tau {tau:g}": everybody.above(tau) for tau in settings.taus}
+        taus |= {f"F_n tau {tau:g}": alone.above(tau) for tau in settings.taus}
+        chosen = (ours["F"], ours["F_n"])
+        if not settings.tempered:
+            chosen = (everybody.above(settings.tau), alone.above(settings.tau))
+        personal = taus if settings.published else {**ours, **taus}
+        every = {"bofrf": chosen[0], "bofrf own trees": chosen[1], **personal}
+        candidates = [local, fedrf, *(Candidate(name, weigh) for name, weigh in every.items())]
+        return candidates, self._rules(tuple(personal))
+
+    def _rules(self, personal: tuple[str, ...]) -> Rules:
+        shown = ("local", "fedrf", "bofrf")
+        if self.settings.selection == "personalised":
+            return Rules(shown, "bofrf", personal, choose_among=personal, guard=not self.settings.published)
+        if self.settings.published:
+            return Rules(shown, "bofrf", personal, choose_among=("bofrf", "bofrf own trees"), guard=False)
+        return Rules(shown, "bofrf", personal)
+
+    def _weigher(self, pool: Pool, order: Weights, *, own_only: bool) -> Weigher:
+        known = len(order.manifest.trees)
+        common = np.zeros(len(pool.owners))
+        common[:known] = order.weights
+        allowed = np.arange(len(common)) < known
+        if own_only:
+            allowed = np.asarray(pool.owners) == pool.home
+        largest = 1.0 if self.settings.published else self.house.study.privacy.largest_share
+        return Weigher(pool, common, allowed, len(self.training), largest)
+
+
+def coordinate(federation: Federation, study: Study) -> str:
+    """Join, cluster, grow, check, score, weigh, publish."""
+    joined = welcome(federation, study)
+    clusters = gather(federation, study, grouped(joined, study))
+    weighed = [(cluster, sum_counts(federation, study, cluster, joined)) for cluster in clusters]
+    return publish(federation, weighed)
+
+
+def grouped(joined: dict[str, Description], study: Study) -> list[tuple[str, ...]]:
+    """Sites of a kind; a cluster too small for a secure sum joins its nearest."""
+    settings: Bofrf = study.algorithm
+    names = sorted(joined)
+    if settings.clusters == 1:
+        return [tuple(names)]
+    return farthest_first(
+        names,
+        np.stack([joined[name].vector for name in names]),
+        settings.clusters,
+        settings.distance,
+        settings.first_centroid,
+        study.split.seed,
+        p=settings.minkowski_p,
+        fewest=study.privacy.fewest_scorers,
+    )
+
+
+ALGORITHM = Algorithm(Bofrf, BofrfSite, coordinate)

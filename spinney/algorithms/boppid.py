@@ -1,0 +1,191 @@
+"""BOPPID, a comparator: every site boosts stumps, keeps the models of sites like itself, and weighs them by size.
+
+As printed in its source, q's model is kept where err_p(H^p) - err_p(H^q) <= theta, which keeps models that do worse at
+p as well; theta itself was not published. A stump travels as a tree whose leaves say 0 or 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from spinney import codec
+from spinney.base import Settings
+from spinney.cohort import Cohort
+from spinney.errors import Refused, TreeRefused
+from spinney.export import Rounding
+from spinney.federation import Algorithm, Federation, Message, Parcel
+from spinney.forest_site import ForestSite, present_only, seed_of
+from spinney.gathering import expect, require, welcome
+from spinney.messages import Done, GrownForest, GrowOrder
+from spinney.personalise import Candidate, Chooser, Pool, Rules
+from spinney.traverse import Walker
+from spinney.tree import LEAF, Forest, join
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+Floats = NDArray[np.float64]
+ALPHA_STEP = 0.001
+
+
+class Boppid(Settings):
+    """Boosting-based privacy-preserving integration of distributed data."""
+
+    name: Literal["boppid"] = Field("boppid", description="AdaBoost on stumps, merged by similarity and size.")
+    theta: float = Field(0.1, ge=0, le=1, description="Largest lead in error of the own model over one that is kept.")
+
+
+@dataclass(frozen=True)
+class CombineOrder(Message):
+    """To a site: everybody's boosted stumps, and how many rows they come from."""
+
+    models: Mapping[str, Parcel]
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """Stumps and the weight of each."""
+
+    stumps: Forest
+    alphas: Floats
+
+    def pack(self, rounding: Rounding) -> bytes:
+        """Bytes for peers."""
+        codes = np.clip(np.rint(self.alphas / ALPHA_STEP), 0, 65_535).astype("<u2").tobytes()
+        return struct.pack("<I", len(codes)) + codes + codec.encode(self.stumps, rounding)
+
+    @classmethod
+    def unpack(cls, data: bytes, rounding: Rounding, limits: codec.Limits) -> Boosted:
+        """Checked before it is used."""
+        if len(data) < 4 or (size := struct.unpack_from("<I", data)[0]) > len(data) - 4 or size % 2:
+            raise TreeRefused("weights of stumps are damaged")
+        alphas = np.frombuffer(data, dtype="<u2", count=size // 2, offset=4) * ALPHA_STEP
+        stumps = codec.decode(data[4 + size :], rounding, limits)
+        if len(stumps) != len(alphas):
+            raise TreeRefused("there are not as many weights as stumps")
+        return cls(stumps, alphas)
+
+
+class BoppidSite(ForestSite):
+    """Boost, then combine."""
+
+    steps = frozenset({"join", "boost", "combine"})
+
+    @property
+    def theta(self) -> float:
+        """How alike is alike."""
+        theta: float = self.house.study.algorithm.theta
+        return theta
+
+    def boost(self, order: GrowOrder) -> Message:
+        """Train AdaBoost here."""
+        house = self.house
+        boosted = boost(self.training, house.study, self.rounding, seed_of(house.study, house.round, house.name))
+        house.memory["boosted"] = boosted.pack(self.rounding)
+        return GrownForest(house.mail.post(house.memory["boosted"], order.peers))
+
+    def combine(self, order: CombineOrder) -> Message:
+        """Keep the models of sites like this one, and weigh them."""
+        house = self.house
+        models: dict[str, Boosted] = {}
+        for site, parcel in sorted(order.models.items()):
+            try:
+                models[site] = self._unpacked(house.open(parcel))
+            except Refused:  # a bad model costs its sender, not the round
+                continue
+        models[house.name] = self._unpacked(house.memory["boosted"])
+        errors = {site: self._error(model) for site, model in models.items()}
+        kept = [site for site in models if errors[house.name] - errors[site] <= self.theta]
+        factors = influence(house.name, kept, {**order.rows, house.name: len(self.training)})
+        return self._outcome(models, factors)
+
+    def _unpacked(self, data: bytes) -> Boosted:
+        return Boosted.unpack(data, self.rounding, codec.Limits(trees=self.house.study.forest.trees, depth=1))
+
+    def _error(self, model: Boosted) -> float:
+        votes = Walker(model.stumps, len(self.training.columns)).votes(self.training.X)
+        said = votes @ model.alphas > model.alphas.sum() / 2
+        return float(np.mean(said != self.training.y))
+
+    def _outcome(self, models: Mapping[str, Boosted], factors: Mapping[str, float]) -> Message:
+        house, sites = self.house, sorted(models)
+        forest = join([models[site].stumps for site in sites])
+        owners = tuple(site for site in sites for _ in range(len(models[site].stumps)))
+        alphas = np.concatenate([models[site].alphas for site in sites])
+        factor = np.array([factors.get(owner, 0.0) for owner in owners])
+        own = (np.asarray(owners) == house.name).astype(np.float64)
+        candidates = [
+            Candidate("local", lambda _: alphas * own),
+            Candidate("boppid", lambda _: alphas * factor),
+        ]
+        unseen = np.ones((len(self.training), int(own.sum())), dtype=bool)
+        pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen))
+        rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
+        house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
+        return Done({})
+
+
+def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boosted:
+    """AdaBoost on stumps; a side of a stump below the floor of patients is not told apart from the other."""
+    stump = DecisionTreeClassifier(max_depth=1, min_samples_leaf=study.forest.min_samples_leaf)
+    booster = AdaBoostClassifier(stump, n_estimators=study.forest.trees, random_state=seed)
+    X = present_only(training)
+    booster.fit(X, training.y)
+    stumps = [_stump(one.tree_, one.classes_, training, X, study, rounding) for one in booster.estimators_]
+    forest, alphas = join(stumps), np.maximum(booster.estimator_weights_[: len(stumps)], ALPHA_STEP)
+    _, first, place = np.unique(forest.digests, return_index=True, return_inverse=True)
+    return Boosted(forest.take(first), np.bincount(place, weights=alphas).astype(np.float64))
+
+
+def _stump(
+    tree: Any, classes: NDArray[Any], training: Cohort, X: NDArray[np.float32], study: Study, rounding: Rounding
+) -> Forest:
+    said = [float(classes[vote]) for vote in tree.value[:, 0].argmax(axis=1)]
+    if tree.node_count == 3:
+        feature, threshold = int(tree.feature[0]), rounding.threshold(tree.feature[:1], tree.threshold[:1])[0]
+        missing = bool(tree.missing_go_to_left[0])
+        left = np.where(np.isnan(X[:, feature]), missing, X[:, feature] <= threshold)
+        people = [len(np.unique(training.patients[side])) for side in (left, ~left)]
+        if min(people) >= study.privacy.smallest_leaf and said[1] != said[2]:
+            return Forest(
+                np.array([feature, LEAF, LEAF], np.int16),
+                np.array([threshold, 0, 0]),
+                np.array([missing, False, False]),
+                np.array([0, said[1], said[2]]),
+            )
+    return Forest(np.array([LEAF], np.int16), np.zeros(1), np.zeros(1, bool), np.array([said[0]]))
+
+
+def influence(home: str, kept: list[str], rows: Mapping[str, int]) -> dict[str, float]:
+    """sigma * lambda of every kept site: by size, with a bounded lead of the own model."""
+    total = sum(rows[site] for site in kept)
+    share = {site: rows[site] / total for site in kept}
+    largest, smallest = max(share.values()), min(share.values())
+    lead = share[home] / largest**2 * ceil(largest**2 / smallest)
+    return {site: share[site] * (lead if site == home else 1.0) for site in kept}
+
+
+def coordinate(federation: Federation, study: Study) -> str:
+    """Boost everywhere, then let every site combine."""
+    joined = welcome(federation, study)
+    order = GrowOrder(tuple(joined))
+    models = expect(federation.ask("boost", dict.fromkeys(federation.sites, order)), GrownForest)
+    require(federation, study)
+    parcels = {site: reply.forest for site, reply in models.items()}
+    rows = {site: max(joined[site].rows, 1) for site in parcels}
+    federation.ask("combine", dict.fromkeys(federation.sites, CombineOrder(parcels, rows)))
+    return ""
+
+
+ALGORITHM = Algorithm(Boppid, BoppidSite, coordinate)

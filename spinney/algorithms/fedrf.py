@@ -1,0 +1,32 @@
+"""FedRF: the union of all trees, one vote each. The baseline in every report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from pydantic import Field
+
+from spinney.base import Settings
+from spinney.federation import Algorithm, Federation
+from spinney.forest_site import ForestSite
+from spinney.gathering import gather, publish, welcome
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+
+class Fedrf(Settings):
+    """Every tree of every site has the same weight."""
+
+    name: Literal["fedrf"] = Field("fedrf", description="Equal votes of all trees.")
+
+
+def coordinate(federation: Federation, study: Study) -> str:
+    """Grow, check, publish."""
+    joined = welcome(federation, study)
+    clusters = gather(federation, study, [tuple(joined)])
+    return publish(federation, [(cluster, np.ones(len(cluster.manifest.trees))) for cluster in clusters])
+
+
+ALGORITHM = Algorithm(Fedrf, ForestSite, coordinate)

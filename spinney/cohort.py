@@ -1,0 +1,60 @@
+"""A site's patients as arrays. They are only ever in the house that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.encode import Column, Matrix, columns_of, encode, encode_label
+from spinney.parts import Part, Parts, parts_by_hash, parts_by_seed
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Encoded rows, their labels, their patients and their parts."""
+
+    columns: tuple[Column, ...]
+    present: NDArray[np.bool_]
+    X: Matrix
+    y: NDArray[np.int8]
+    patients: NDArray[np.int64]
+    part: Parts
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def rows(self, *parts: Part) -> Cohort:
+        """Only the rows of some parts."""
+        chosen = np.isin(self.part, parts)
+        return Cohort(
+            self.columns, self.present, self.X[chosen], self.y[chosen], self.patients[chosen], self.part[chosen]
+        )
+
+    @property
+    def patient_count(self) -> int:
+        """How many people the rows belong to."""
+        return len(np.unique(self.patients))
+
+    def patients_by_class(self) -> tuple[int, int]:
+        """Patients with a negative row, patients with a positive row."""
+        return tuple(len(np.unique(self.patients[self.y == label])) for label in (0, 1))  # type: ignore[return-value]
+
+
+def cohort_from_frame(
+    frame: Any, study: Study, patients: Sequence[str] | None = None, key: bytes = b"spinney"
+) -> Cohort:
+    """Encode a finished table. With patient identifiers the parts come from the keyed hash, else from the seed."""
+    columns = columns_of(study.features)
+    X, present = encode(frame, columns)
+    y = encode_label(frame, study.label)
+    if patients is None:
+        return Cohort(columns, present, X, y, np.arange(len(y)), parts_by_seed(y, study.split))
+    codes = np.unique(np.asarray(patients, dtype=str), return_inverse=True)[1]
+    return Cohort(columns, present, X, y, codes, parts_by_hash(patients, key, study.split))

@@ -1,0 +1,108 @@
+"""A table becomes a matrix: the study's columns in the study's order, scaled by the study's ranges.
+
+Continuous features are scaled to 0..1 by the range that all sites signed, never by a site's own minimum and maximum.
+A category becomes one column each. A feature that a site doesn't have is a column of NaN that is not `present`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import CohortRejected
+from spinney.settings import THRESHOLD_STEPS, Feature, Label
+
+Matrix = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the matrix. Thresholds on it are whole multiples of `step`."""
+
+    name: str
+    feature: Feature
+    category: str | None
+    step: float
+
+
+def columns_of(features: Sequence[Feature]) -> tuple[Column, ...]:
+    """The matrix columns of a study, in order."""
+    columns: list[Column] = []
+    for feature in features:
+        if feature.categories:
+            columns += [Column(f"{feature.name}={value}", feature, value, 0.5) for value in feature.categories]
+        elif feature.range:
+            low, high = feature.range
+            step = 1 / THRESHOLD_STEPS if feature.precision is None else feature.precision / (high - low)
+            columns.append(Column(feature.name, feature, None, step))
+        else:
+            columns.append(Column(feature.name, feature, None, 0.5))
+    return tuple(columns)
+
+
+def encode(frame: Any, columns: Sequence[Column]) -> tuple[Matrix, NDArray[np.bool_]]:
+    """The matrix of a data frame, and which columns the frame has at all."""
+    matrix = np.full((len(frame), len(columns)), np.nan, dtype=np.float32)
+    names = set(map(str, frame.columns))
+    present = np.array([column.feature.name in names for column in columns])
+    raw: dict[str, NDArray[Any]] = {}
+    for index, column in enumerate(columns):
+        if present[index]:
+            name = column.feature.name
+            if name not in raw:
+                raw[name] = _raw_values(frame, column.feature)
+            matrix[:, index] = _scaled(raw[name], column)
+    return matrix, present
+
+
+def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
+    """1 where the label means yes, 0 elsewhere; an unknown outcome is an error, not a no."""
+    if label.name not in set(map(str, frame.columns)):
+        raise CohortRejected(f"label {label.name} is a column", advice="add the column or mend label.name in the study")
+    words = texts(np.asarray(frame[label.name], dtype=object))
+    unknown = int(sum(word is None for word in words))
+    if unknown:
+        raise CohortRejected(f"label {label.name} is known", unknown, "leave rows without an outcome out of the table")
+    return np.isin(np.asarray(words, dtype=object), list(label.positive)).astype(np.int8)
+
+
+def texts(values: NDArray[Any]) -> list[str | None]:
+    """Values as words: 1, 1.0 and "1" are the same word; missing is None."""
+    known = {value: _text(value) for value in {*values.tolist()} if value == value}
+    return [known.get(value) for value in values.tolist()]
+
+
+def _text(value: Any) -> str | None:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    return str(value).strip()
+
+
+def _raw_values(frame: Any, feature: Feature) -> NDArray[Any]:
+    values = frame[feature.name]
+    if feature.categories:
+        return np.asarray(texts(np.asarray(values, dtype=object)), dtype=object)
+    try:
+        pandas = hasattr(values, "to_numpy")  # a pandas column knows what its own missing values are
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) if pandas else np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise CohortRejected(f"{feature.name} is a number", advice=f"the study says {feature.kind}") from None
+    return np.where(np.isfinite(numbers), numbers, np.nan)
+
+
+def _scaled(values: NDArray[Any], column: Column) -> NDArray[np.float64]:
+    if column.category is not None:
+        allowed = column.feature.categories or ()
+        return np.where(np.isin(values, allowed), values == column.category, np.nan).astype(np.float64)
+    if column.feature.range is not None:
+        low, high = column.feature.range
+        return np.clip((values - low) / (high - low), 0.0, 1.0)
+    return np.where((values == 0) | (values == 1), values, np.nan)

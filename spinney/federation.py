@@ -1,0 +1,128 @@
+"""The seam between an algorithm and its transport.
+
+A coordinator's program is straight-line code that asks; a site's part is a class whose methods are the steps. Both run
+in one process (`spinney.simulate`) or between houses, and give the same model bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from spinney.base import Settings
+from spinney.errors import Refused
+
+if TYPE_CHECKING:
+    from spinney.cohort import Cohort
+    from spinney.personalise import Outcome
+    from spinney.study import Study
+
+
+@dataclass(frozen=True)
+class Message:
+    """Anything that passes between houses. Every field is plain data; arrays are NumPy's."""
+
+
+@dataclass(frozen=True)
+class Decline(Message):
+    """A site stays out of the round, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What one site sends to other sites past a coordinator who can't open it."""
+
+    sender: str
+    digest: str
+    size: int
+
+
+class Federation(Protocol):
+    """What a coordinator's program sees: the sites that are still there, and a way to ask them."""
+
+    @property
+    def round(self) -> int:
+        """Number of this round."""
+
+    @property
+    def sites(self) -> Sequence[str]:
+        """Names of the sites that are still taking part, sorted."""
+
+    def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
+        """One order per site; the replies of those that answered in time. Who didn't is out of the round."""
+
+    def leave_out(self, site: str, reason: str) -> None:
+        """Go on without a site, and say why."""
+
+
+class Mail(Protocol):
+    """How a site hands parcels to its peers."""
+
+    def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
+        """Seal for the recipients, and for nobody else."""
+
+    def fetch(self, parcel: Parcel) -> bytes:
+        """What is in a parcel that is for this site."""
+
+
+@dataclass
+class House:
+    """What a site's part may touch: its own patients, its memory, its keys, and sealed mail."""
+
+    name: str
+    study: Study
+    round: int
+    cohort: Cohort
+    mail: Mail
+    sign: Callable[[bytes], bytes]
+    verify: Callable[[str, bytes, bytes], bool]
+    jobs: int = 1
+    budget: Callable[[float], Callable[[], bool]] = lambda _seconds: lambda: True
+    memory: MutableMapping[str, Any] = field(default_factory=dict)  # bytes and arrays, for this round
+    history: MutableMapping[str, int] = field(default_factory=dict)  # tree digest -> round in which it was scored
+    outcome: Outcome | None = None
+
+    def open(self, parcel: Parcel) -> bytes:
+        """A parcel's content, if it is what its reference says."""
+        content = self.mail.fetch(parcel)
+        if len(content) != parcel.size or content_digest(content) != parcel.digest:
+            raise Refused(f"the parcel of {parcel.sender} is not what was announced")
+        return content
+
+
+class SitePart(ABC):
+    """A site's half of an algorithm. Every public method named in `steps` answers one step of the coordinator's."""
+
+    steps: ClassVar[frozenset[str]]
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    def answer(self, step: str, order: Message) -> Message:
+        """Do one step."""
+        if step not in self.steps:
+            raise Refused(f"{step} is not a step of this algorithm")
+        reply: Message = getattr(self, step)(order)
+        return reply
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What a file in `spinney/algorithms` offers: settings, a part for the site, a program for the coordinator.
+
+    The program runs the round and returns the digest of the common model.
+    """
+
+    settings: type[Settings]
+    site_part: type[SitePart]
+    coordinate: Callable[[Federation, Study], str]
+
+
+def content_digest(content: bytes) -> str:
+    """What a parcel is called."""
+    return hashlib.sha256(content).hexdigest()

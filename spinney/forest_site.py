@@ -1,0 +1,258 @@
+"""A site's part in every algorithm that exchanges forests: join, grow, check, and at the end choose.
+
+The floors are enforced here, by the site itself, whatever the coordinator says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
+
+from spinney import codec, metrics
+from spinney.cohort import Cohort
+from spinney.describe import characteristic_vector, rounded_rows
+from spinney.errors import Declined, Refused, TreeRefused
+from spinney.export import Rounding, export_forest
+from spinney.federation import Decline, Message, Parcel, SitePart
+from spinney.grow import grow, tune
+from spinney.messages import (
+    CheckOrder,
+    Description,
+    Done,
+    GrownForest,
+    GrowOrder,
+    Invitation,
+    Manifest,
+    Verdict,
+    Weights,
+)
+from spinney.parts import Part, folds
+from spinney.personalise import Candidate, Chooser, Pool, Rules, folds_of
+from spinney.score import Counts, abstains, confusion_counts
+from spinney.secure_sum import new_key, public_key
+from spinney.settings import ForestSettings
+from spinney.tree import Forest, join
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+Floats = NDArray[np.float64]
+
+
+def rounding_of(study: Study, cohort: Cohort) -> Rounding:
+    """The study's grid."""
+    return Rounding(np.array([column.step for column in cohort.columns]), study.privacy.probability_precision)
+
+
+class ForestSite(SitePart):
+    """Join, grow, check and choose."""
+
+    steps = frozenset({"join", "grow", "check", "finish"})
+
+    @property
+    def training(self) -> Cohort:
+        """The rows to grow and to score on."""
+        return self.house.cohort.rows(Part.TRAINING)
+
+    @property
+    def rounding(self) -> Rounding:
+        """The study's grid."""
+        return rounding_of(self.house.study, self.house.cohort)
+
+    @property
+    def limits(self) -> codec.Limits:
+        """What a forest of this study may be at most."""
+        forest = self.house.study.forest
+        return codec.Limits(trees=forest.trees, depth=32)
+
+    def join(self, order: Invitation) -> Message:
+        """Describe this site, or decline with the reason."""
+        house, training = self.house, self.training
+        if order.round != house.round:
+            raise Refused(f"round {order.round} was opened, this house is in round {house.round}")
+        try:
+            vector = characteristic_vector(training, house.study.privacy)
+        except Declined as reason:
+            return Decline(str(reason))
+        key = house.memory.setdefault("key", new_key())
+        public = public_key(key)
+        rows = rounded_rows(len(training), house.study.privacy)
+        return Description(rows, vector, training.present, public, house.sign(self.key_words(house.name, public)))
+
+    def grow(self, order: GrowOrder) -> Message:
+        """Grow a forest and seal what may leave for the peers."""
+        house, training = self.house, self.training
+        _, patients = np.unique(training.patients, return_inverse=True)
+        seed = seed_of(house.study, house.round, house.name)
+        settings = self._tuned(training, patients, seed)
+        grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs)
+        forest = export_forest(
+            grown.trees,
+            grown.drawn,
+            present_only(training),
+            training.y,
+            patients,
+            floor=house.study.privacy.smallest_leaf,
+            rounding=self.rounding,
+            jobs=house.jobs,
+        )
+        house.memory["forest"] = codec.encode(forest, self.rounding)
+        house.memory["unseen"] = (grown.drawn[:, patients] == 0).T
+        return GrownForest(house.mail.post(house.memory["forest"], order.peers))
+
+    def check(self, order: CheckOrder) -> Message:
+        """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
+        accepted: dict[str, tuple[str, ...]] = {}
+        refused: dict[str, str] = {}
+        scorable: set[str] = set()
+        known: set[str] = set()
+        for parcel in sorted(order.forests, key=lambda one: one.sender):
+            try:
+                forest = self.opened(parcel)
+            except Refused as reason:
+                refused[parcel.sender] = str(reason)
+                continue
+            fresh = [
+                digest for digest in dict.fromkeys(forest.digests) if digest not in known and self._unscored(digest)
+            ]
+            silent = abstains(forest, self.house.cohort.present)
+            scorable |= {digest for digest, mute in zip(forest.digests, silent, strict=True) if not mute} & {*fresh}
+            known |= {*fresh}
+            accepted[parcel.sender] = tuple(fresh)
+        return Verdict(accepted, frozenset(scorable), refused)
+
+    def finish(self, order: Weights) -> Message:
+        """Choose the model that serves this site best."""
+        house = self.house
+        pool = self.pool(order.manifest, order.forests)
+        candidates, rules = self.candidates(pool, order)
+        outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
+        house.outcome = outcome
+        if not house.study.privacy.share_metrics:
+            return Done({})
+        return Done({name: figure.value for name, figure in outcome.figures.items()})
+
+    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
+        """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""
+        local, fedrf = equal_votes(pool, len(order.manifest.trees))
+        return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")
+
+    @staticmethod
+    def key_words(name: str, public: bytes) -> bytes:
+        """What a site signs so that nobody else can hand out a key in its name."""
+        return b"spinney round key\0" + name.encode() + b"\0" + public
+
+    def opened(self, parcel: Parcel) -> Forest:
+        """A checked forest."""
+        if parcel.size > self.limits.message_bytes:
+            raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
+        return codec.decode(self.house.open(parcel), self.rounding, self.limits)
+
+    def own_forest(self) -> Forest:
+        """What this site grew in this round."""
+        return codec.decode(self.house.memory["forest"], self.rounding, self.limits)
+
+    def manifest_forest(self, manifest: Manifest, forests: Sequence[Parcel]) -> Forest:
+        """The manifest's trees in its order; a manifest that names a tree which nobody sent is refused."""
+        return join([forest for _, forest in self._named(manifest, forests)])
+
+    def _named(self, manifest: Manifest, forests: Sequence[Parcel]) -> list[tuple[str, Forest]]:
+        held: dict[tuple[str, str], Forest] = {}
+        for parcel in forests:
+            if parcel.sender in manifest.owners:
+                forest = self.opened(parcel)
+                held |= {(parcel.sender, digest): tree for digest, tree in zip(forest.digests, forest, strict=True)}
+        wanted = list(zip(manifest.owners, manifest.trees, strict=True))
+        strange = sum(one not in held for one in wanted)
+        if strange or len({*manifest.trees}) != len(manifest.trees):
+            raise Refused(f"the manifest names {strange} trees that their owners didn't send, or one tree twice")
+        return [(owner, held[owner, digest]) for owner, digest in wanted]
+
+    def pool(self, manifest: Manifest, forests: Sequence[Parcel]) -> Pool:
+        """The round's trees, and the site's own that didn't make it into the round."""
+        house = self.house
+        mine = self.own_forest()
+        common = self.manifest_forest(manifest, forests)
+        left = [place for place, digest in enumerate(mine.digests) if digest not in manifest.trees]
+        forest = join([common, mine.take(left)])
+        owners = (*manifest.owners, *[house.name] * len(left))
+        place_of = {digest: place for place, digest in enumerate(mine.digests)}
+        own = [place_of[digest] for digest, owner in zip(forest.digests, owners, strict=True) if owner == house.name]
+        unseen = house.memory["unseen"][:, own]
+        if house.memory.get("scored") == manifest.digest and not left:
+            counts: Counts = house.memory["fold-counts"]
+        else:
+            counts = self.own_counts(forest, owners, unseen)
+        return Pool(forest, owners, house.name, unseen, counts)
+
+    def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
+        """Counts of every tree on this site's training rows, fold by fold."""
+        training = self.training
+        fold = folds_of(training, self.house.study)
+        counted = self.counted_rows(owners, unseen)
+        present, jobs = training.present, self.house.jobs
+        return np.stack(
+            [
+                confusion_counts(forest, training.X[here], training.y[here], present, counted=counted[here], jobs=jobs)
+                for here in (fold == number for number in range(self.house.study.choice.folds))
+            ]
+        )
+
+    def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rows count for which tree: own trees out of bag."""
+        counted = np.ones((len(unseen), len(owners)), dtype=bool)
+        counted[:, np.asarray(owners) == self.house.name] = unseen
+        return counted
+
+    def _unscored(self, digest: str) -> bool:
+        """A site never scores one tree on two nights: two answers about almost the same rows tell too much."""
+        return self.house.history.get(digest, self.house.round) == self.house.round
+
+    def _tuned(self, training: Cohort, patients: NDArray[np.int64], seed: int) -> ForestSettings:
+        settings = self.house.study.forest
+        if not settings.tuning.seconds:
+            return settings
+
+        fold = folds(training.y, patients, settings.tuning.folds, seed)
+        X, y = present_only(training), training.y
+
+        def quality(candidate: ForestSettings) -> float:
+            votes = np.empty(len(y))
+            for number in range(settings.tuning.folds):
+                out = fold == number
+                _, codes = np.unique(patients[~out], return_inverse=True)
+                grown = grow(X[~out], y[~out], codes, candidate, seed, self.house.jobs)
+                votes[out] = np.mean([_yes(tree, X[out]) for tree in grown.trees], axis=0)
+            return metrics.auroc(y, votes)
+
+        return tune(settings, seed, quality, self.house.budget(settings.tuning.seconds))
+
+
+def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
+    classes = list(tree.classes_)
+    return np.asarray(tree.predict_proba(X)[:, classes.index(1)] if 1 in classes else np.zeros(len(X)))
+
+
+def present_only(cohort: Cohort) -> NDArray[np.float32]:
+    """Columns that the site doesn't have are constant, so that no tree can split on them."""
+    return np.where(cohort.present, cohort.X, np.float32(0.0))
+
+
+def seed_of(study: Study, round_: int, name: str) -> int:
+    words = f"{study.split.seed}/{round_}/{name}".encode()
+    return int.from_bytes(hashlib.sha256(words).digest()[:4], "big")
+
+
+def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:
+    """The local forest and the union of the first `common` trees, one vote each."""
+    own = np.asarray(pool.owners) == pool.home
+    shared = np.arange(len(pool.owners)) < common
+    return (
+        Candidate("local", lambda _: own.astype(np.float64)),
+        Candidate("fedrf", lambda _: shared.astype(np.float64)),
+    )

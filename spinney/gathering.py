@@ -1,0 +1,105 @@
+"""The coordinator's half of every algorithm that exchanges forests: who takes part, with whom, with which trees."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import RoundVoid
+from spinney.federation import Decline, Federation, Message, Parcel
+from spinney.messages import CheckOrder, Description, GrownForest, GrowOrder, Invitation, Manifest, Verdict, Weights
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+Kind = TypeVar("Kind", bound=Message)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Sites that help each other in this round, and the trees that all of them accepted."""
+
+    members: tuple[str, ...]
+    forests: tuple[Parcel, ...]
+    manifest: Manifest
+    scorers: Mapping[str, frozenset[str]]  # site -> digests that it can score
+
+
+def welcome(federation: Federation, study: Study) -> dict[str, Description]:
+    """Ask who takes part; void below the quorum."""
+    replies = federation.ask("join", dict.fromkeys(federation.sites, Invitation(federation.round)))
+    joined = {}
+    for site, reply in sorted(replies.items()):
+        if isinstance(reply, Description):
+            joined[site] = reply
+        else:
+            federation.leave_out(site, reply.reason if isinstance(reply, Decline) else "answered something else")
+    require(federation, study)
+    return joined
+
+
+def require(federation: Federation, study: Study) -> None:
+    """The round is void when too few sites are left."""
+    needed = max(study.quorum, study.privacy.fewest_scorers)
+    if len(federation.sites) < needed:
+        advice = ""
+        if len(federation.sites) == 2 and study.privacy.secure_sum != "trusted-third-party":
+            advice = "; two sites can only use secure_sum: trusted-third-party"
+        raise RoundVoid(f"{len(federation.sites)} sites are left and {needed} are needed{advice}")
+
+
+def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]) -> list[Cluster]:
+    """Let every group grow, check each other's forests, and agree on one manifest."""
+    group_of = {site: tuple(sorted(group)) for group in groups for site in group}
+    grown = federation.ask("grow", {site: GrowOrder(group_of[site]) for site in federation.sites})
+    parcels = {site: reply.forest for site, reply in grown.items() if isinstance(reply, GrownForest)}
+    require(federation, study)
+    orders = {}
+    for site in federation.sites:
+        orders[site] = CheckOrder(tuple(parcels[peer] for peer in group_of[site] if peer in parcels))
+    verdicts = expect(federation.ask("check", orders), Verdict)
+    require(federation, study)
+    return [_cluster(study, group, parcels, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
+
+
+def _cluster(
+    study: Study, group: Sequence[str], parcels: Mapping[str, Parcel], verdicts: Mapping[str, Verdict], left: set[str]
+) -> Cluster:
+    members = tuple(site for site in group if site in left and site in verdicts)
+    if len(members) < study.privacy.fewest_scorers:
+        raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
+    trees: list[str] = []
+    owners: list[str] = []
+    for owner in group:
+        accepted = [verdicts[site].accepted.get(owner, ()) for site in members]
+        for digest in accepted[0][: study.forest.trees]:
+            able = sum(digest in verdicts[site].scorable for site in members)
+            if all(digest in one for one in accepted) and able >= study.privacy.fewest_scorers:
+                trees.append(digest)
+                owners.append(owner)
+    if not trees:
+        raise RoundVoid("no tree was accepted by all sites")
+    used = tuple(parcels[site] for site in group if site in {*owners})
+    return Cluster(members, used, Manifest(tuple(trees), tuple(owners)), {s: verdicts[s].scorable for s in members})
+
+
+def publish(federation: Federation, clusters: Sequence[tuple[Cluster, NDArray[np.float64]]]) -> str:
+    """Send every site its cluster's weights; the digest of the common models."""
+    orders: dict[str, Message] = {}
+    hasher = hashlib.sha256()
+    for cluster, weights in clusters:
+        order = Weights(cluster.manifest, cluster.forests, weights)
+        orders |= {site: order for site in cluster.members if site in federation.sites}
+        hasher.update(cluster.manifest.digest.encode() + weights.astype("<f8").tobytes())
+    federation.ask("finish", orders)
+    return hasher.hexdigest()
+
+
+def expect(replies: Mapping[str, Message], kind: type[Kind]) -> dict[str, Kind]:
+    """Only the replies of the right kind."""
+    return {site: reply for site, reply in sorted(replies.items()) if isinstance(reply, kind)}

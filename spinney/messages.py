@@ -1,0 +1,172 @@
+"""Every kind of message of the forest algorithms: what leaves a house, field by field."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.federation import Message, Parcel
+from spinney.secure_sum import Binding, Roll
+
+
+@dataclass(frozen=True)
+class Invitation(Message):
+    """To a site: will you take part?"""
+
+    round: int
+
+
+@dataclass(frozen=True)
+class Description(Message):
+    """From a site: its characteristic vector, its rows (rounded), its features, and its key for this round."""
+
+    rows: int
+    vector: NDArray[np.float64]
+    present: NDArray[np.bool_]
+    key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class GrowOrder(Message):
+    """To a site: grow, and seal for these peers."""
+
+    peers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GrownForest(Message):
+    """From a site: where its sealed forest is."""
+
+    forest: Parcel
+
+
+@dataclass(frozen=True)
+class CheckOrder(Message):
+    """To a site: look at everybody's forests."""
+
+    forests: tuple[Parcel, ...]
+
+
+@dataclass(frozen=True)
+class Verdict(Message):
+    """From a site: digests of the trees that passed its checks, which of them it can score, and what was refused."""
+
+    accepted: Mapping[str, tuple[str, ...]]  # sender -> digests in the sender's order
+    scorable: frozenset[str]
+    refused: Mapping[str, str]  # sender -> reason
+
+
+@dataclass(frozen=True)
+class Manifest(Message):
+    """The trees of this round in one order, the same for everybody."""
+
+    trees: tuple[str, ...]
+    owners: tuple[str, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Masks are bound to this."""
+        words = "\n".join(f"{owner} {tree}" for owner, tree in zip(self.owners, self.trees, strict=True))
+        return hashlib.sha256(words.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class ScoreOrder(Message):
+    """To a site: score these trees, and hide the counts among these participants."""
+
+    manifest: Manifest
+    forests: tuple[Parcel, ...]
+    mode: str
+    attempt: int
+    participants: tuple[str, ...]
+    keys: Mapping[str, bytes]
+    signatures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class MaskedCounts(Message):
+    """From a site: counts that nobody can read alone."""
+
+    counts: NDArray[np.uint64]
+    digest: str
+
+
+@dataclass(frozen=True)
+class PlainCounts(Message):
+    """From a site to a trusted third party: counts per tree."""
+
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SignOrder(Message):
+    """To a site: is this everybody, and is this what you sent?"""
+
+    roll: Roll
+
+
+@dataclass(frozen=True)
+class Signature(Message):
+    """From a site: yes, signed."""
+
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class ReleaseOrder(Message):
+    """To a site: all have signed; let the sum be opened."""
+
+    roll: Roll
+    signatures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class ReleasedSeed(Message):
+    """From a site: what takes its private mask off this one sum."""
+
+    seed: bytes
+
+
+@dataclass(frozen=True)
+class RingOrder(Message):
+    """To a site: take these packets (owner -> parcel), do your part, and pass them on to the next."""
+
+    hop: int
+    binding: Binding
+    packets: Mapping[str, Parcel]
+
+
+@dataclass(frozen=True)
+class RingPackets(Message):
+    """From a site: packets for its neighbour."""
+
+    packets: Mapping[str, Parcel]
+
+
+@dataclass(frozen=True)
+class OwnWeights(Message):
+    """From the owner of some trees at the end of a ring: their weights, rounded."""
+
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Weights(Message):
+    """To a site: the round's trees and their common weights, rounded. The end of the round."""
+
+    manifest: Manifest
+    forests: tuple[Parcel, ...]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """From a site: it has its model. Its own test figures only if the study says that sites share them."""
+
+    figures: Mapping[str, float]

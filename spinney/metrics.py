@@ -1,0 +1,404 @@
+"""Figures for yes-or-no classifiers, with intervals that resample patients and not rows.
+
+A row counts as positive where `y == 1`. A figure that needs both classes is NaN where one is absent: never a crash,
+never a number that means nothing. Scores may be tied; ties are handled exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# What intervals resample: (y, score, weights of shape (resamples, rows)) -> one value per resample.
+Metric = Callable[[Flags, Floats, Floats], Floats]
+
+Values = dict[str, dict[str, Floats]]  # model -> metric -> values
+
+CLIP = 1e-6  # below what a thousand trees with two-digit probabilities can tell apart, so clipping keeps their order
+BLOCK_CELLS = 1_000_000  # resamples x rows held in memory at once
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A value and the bounds of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+# Figures on confusion counts, the last axis of which is (tp, tn, fp, fn)
+
+
+def confusion(y: ArrayLike, positive: ArrayLike) -> tuple[int, int, int, int]:
+    """Counts (tp, tn, fp, fn) of the rows called `positive` against the truth."""
+    truth, called = _rows(y, positive)
+    tp, tn, fp, fn = _counts(truth, called > 0, np.ones((1, len(truth))))[0].astype(int).tolist()
+    return tp, tn, fp, fn
+
+
+def mcc(counts: ArrayLike) -> Floats:
+    """Matthews correlation for each (tp, tn, fp, fn) on the last axis; 0 where a class or a call is absent."""
+    # float64 before any product, because int64 overflows from some ten thousand rows on. The products of the numerator
+    # never exceed the denominator, so their rounding stays in the last digits of the correlation.
+    tp, tn, fp, fn = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    denominator = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return np.clip(_ratio(tp * tn - fp * fn, denominator, otherwise=0.0), -1.0, 1.0)
+
+
+def sensitivity(counts: ArrayLike) -> Floats:
+    """Share of the positives that were called positive; NaN without positives."""
+    tp, _, _, fn = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(tp, tp + fn)
+
+
+def specificity(counts: ArrayLike) -> Floats:
+    """Share of the negatives that were called negative; NaN without negatives."""
+    _, tn, fp, _ = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(tn, tn + fp)
+
+
+# Figures on scores
+
+
+def auroc(y: ArrayLike, score: ArrayLike) -> float:
+    """Chance that a positive scores above a negative, ties half; NaN with one class."""
+    return _plain(weighted_auroc, y, score)
+
+
+def auprc(y: ArrayLike, score: ArrayLike) -> float:
+    """Average precision: precision at each distinct score, weighted by the recall it adds; NaN with one class."""
+    return _plain(weighted_auprc, y, score)
+
+
+def brier(y: ArrayLike, p: ArrayLike) -> float:
+    """Mean squared distance of the probability from the outcome. One class is enough; NaN only without rows."""
+    return _plain(weighted_brier, y, p)
+
+
+def weighted_auroc(y: Flags, score: Floats, weights: Floats) -> Floats:
+    """AUROC under each row of `weights`."""
+    hits, alarms = _curves(y, score, weights)
+    area = np.sum(np.diff(alarms, axis=1) * (hits[:, 1:] + hits[:, :-1]), axis=1) / 2
+    return _ratio(area, hits[:, -1] * alarms[:, -1])
+
+
+def weighted_auprc(y: Flags, score: Floats, weights: Floats) -> Floats:
+    """Average precision under each row of `weights`."""
+    hits, alarms = _curves(y, score, weights)
+    precision = _ratio(hits[:, 1:], hits[:, 1:] + alarms[:, 1:], otherwise=0.0)
+    value = _ratio(np.sum(np.diff(hits, axis=1) * precision, axis=1), hits[:, -1])
+    return np.where(alarms[:, -1] > 0, value, np.nan)
+
+
+def weighted_brier(y: Flags, p: Floats, weights: Floats) -> Floats:
+    """Brier score under each row of `weights`."""
+    return _ratio(weights @ (p - y) ** 2, weights.sum(axis=1))
+
+
+def at_threshold(threshold: float, figure: Callable[[ArrayLike], Floats]) -> Metric:
+    """`figure` (mcc, sensitivity, specificity) of the calls `score >= threshold`, as a metric for intervals."""
+    return lambda y, score, weights: figure(_counts(y, score >= threshold, weights))
+
+
+RANKING_AND_ERROR: Mapping[str, Metric] = MappingProxyType(
+    {"auroc": weighted_auroc, "auprc": weighted_auprc, "brier": weighted_brier}
+)
+
+
+# Intervals
+
+
+def intervals(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    groups: ArrayLike,
+    metrics: Mapping[str, Metric] = RANKING_AND_ERROR,
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[str, dict[str, Figure]]:
+    """Each model's figures with percentile intervals: `intervals(...)["federated"]["auroc"].low`.
+
+    Patients (`groups`, one code per row) are drawn with replacement and bring all their rows. Those with a positive row
+    and those without are drawn apart, so every resample has both classes. Bounds are NaN where the value is.
+    """
+    values, draws = _resampled(y, scores, groups, metrics, resamples, seed)
+    return {
+        model: {name: _figure(values[model][name], draws[model][name], level) for name in metrics} for model in scores
+    }
+
+
+def paired(
+    y: ArrayLike,
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    groups: ArrayLike,
+    metrics: Mapping[str, Metric] = RANKING_AND_ERROR,
+    resamples: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> dict[str, Figure]:
+    """The difference a - b of each metric, with an interval from resamples that both models share."""
+    values, draws = _resampled(y, {"a": scores_a, "b": scores_b}, groups, metrics, resamples, seed)
+    return {
+        name: _figure(values["a"][name] - values["b"][name], draws["a"][name] - draws["b"][name], level)
+        for name in metrics
+    }
+
+
+def auroc_variance(y: ArrayLike, score: ArrayLike) -> float:
+    """DeLong's variance of one AUROC, rows taken as independent; NaN with fewer than two rows of a class."""
+    return _placement_variance(*_placements(*_rows(y, score)))
+
+
+def delong(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> tuple[float, float, float]:
+    """(AUROC of a, AUROC of b, standard error of their difference) on the same rows.
+
+    Rows are taken as independent: with several rows per patient the error is too small, and `paired` is the honest way.
+    The areas are NaN with one class, the error with fewer than two rows of either.
+    """
+    positives_a, negatives_a = _placements(*_rows(y, scores_a))
+    positives_b, negatives_b = _placements(*_rows(y, scores_b))
+    variance = _placement_variance(positives_a - positives_b, negatives_a - negatives_b)
+    return auroc(y, scores_a), auroc(y, scores_b), float(np.sqrt(variance))
+
+
+# Calibration
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Rows with similar predictions: what was said, what happened, to how many."""
+
+    predicted: float
+    observed: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far probabilities can be taken at their word: slope 1, intercept 0 and no error are perfect."""
+
+    bins: tuple[Bin, ...]
+    slope: float
+    intercept: float
+    expected_error: float
+
+
+def calibration(y: ArrayLike, p: ArrayLike, bins: int = 10) -> Calibration:
+    """Table of `bins` groups of about equal size, logistic slope and intercept on the logit, expected error.
+
+    Equal sizes and not equal widths: a rare outcome would leave most equal-width bins empty. Equal predictions share a
+    bin, so there may be fewer. The expected error is the mean |observed - predicted| over bins, weighted by rows. Slope
+    and intercept are fitted together; they are NaN where no finite fit exists (one class, or classes that p separates).
+    """
+    truth, probability = _rows(y, p)
+    if not len(truth):
+        return Calibration((), np.nan, np.nan, np.nan)
+    edges = np.quantile(probability, np.arange(1, bins) / bins)
+    where = np.unique(np.searchsorted(edges, probability, side="right"), return_inverse=True)[1]
+    rows = np.bincount(where)
+    predicted, observed = (np.bincount(where, weights=each) / rows for each in (probability, truth))
+    table = tuple(Bin(float(a), float(b), int(n)) for a, b, n in zip(predicted, observed, rows, strict=True))
+    error = float(np.sum(rows * np.abs(observed - predicted)) / len(truth))
+    slope, intercept = (
+        (np.nan, np.nan) if _separated(truth, probability) else _logistic(probability, truth.astype(float))
+    )
+    return Calibration(table, slope, intercept, error)
+
+
+def platt(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """(slope, intercept) so that `calibrated(score, slope, intercept)` is a probability.
+
+    The logistic curve is fitted on the logit of the score, so a calibrated score gives about (1, 0). The targets are
+    Platt's, a little inside 0 and 1, which keeps the fit finite where the score separates the classes. One class gives
+    slope 0; a score that ranks the wrong way gives a negative slope, for the caller to notice.
+    """
+    truth, probability = _rows(y, score)
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    return _logistic(probability, np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2)))
+
+
+def calibrated(score: ArrayLike, slope: float, intercept: float) -> Floats:
+    """Platt's curve applied to scores in 0..1."""
+    return _sigmoid(slope * _logit(np.asarray(score, dtype=np.float64)) + intercept)
+
+
+# Decisions
+
+
+def best_threshold(
+    y: ArrayLike, score: ArrayLike, aim: Literal["mcc", "youden", "sensitivity"], wanted: float = 0.9
+) -> float:
+    """The threshold at which `score >= threshold` serves the aim best; NaN with one class.
+
+    "mcc" and "youden" (sensitivity + specificity - 1) are made as large as can be; "sensitivity" takes the highest
+    threshold that finds at least the `wanted` share of the positives. A threshold lies halfway between two adjacent
+    scores; one that calls every row positive is the lowest score itself; one that calls none is never offered. Tied
+    scores are called alike. Among thresholds that serve equally, the highest wins: the fewest alarms.
+    """
+    truth, scores = _rows(y, score)
+    hits, alarms = (curve[0, 1:] for curve in _curves(truth, scores, np.ones((1, len(truth)))))
+    if not len(truth) or hits[-1] == 0 or alarms[-1] == 0:
+        return float("nan")
+    counts = np.stack([hits, alarms[-1] - alarms, alarms, hits[-1] - hits], axis=-1)
+    if aim == "sensitivity":
+        best = int(np.argmax(hits >= wanted * hits[-1] * (1 - 1e-12)))  # 0.9 * 10 is not always 9
+    else:
+        merit = {"mcc": mcc(counts), "youden": sensitivity(counts) + specificity(counts)}[aim]
+        best = int(np.argmax(merit >= merit.max() - 1e-12))  # equal merits may differ in the last digit
+    distinct = np.unique(scores)[::-1]
+    if best == len(distinct) - 1:
+        return float(distinct[best])
+    halfway = distinct[best] / 2 + distinct[best + 1] / 2
+    return float(halfway if halfway > distinct[best + 1] else distinct[best])
+
+
+# Below: what the figures share
+
+
+def _rows(y: ArrayLike, score: ArrayLike) -> tuple[Flags, Floats]:
+    truth, scores = np.asarray(y) == 1, np.asarray(score, dtype=np.float64)
+    if truth.ndim != 1 or truth.shape != scores.shape:
+        raise ValueError(f"one label and one score per row, got shapes {truth.shape} and {scores.shape}")
+    if not np.isfinite(scores).all():
+        raise ValueError(f"{int((~np.isfinite(scores)).sum())} of {len(scores)} scores are not finite numbers")
+    return truth, scores
+
+
+def _plain(metric: Metric, y: ArrayLike, score: ArrayLike) -> float:
+    truth, scores = _rows(y, score)
+    return float(metric(truth, scores, np.ones((1, len(truth))))[0])
+
+
+def _ratio(above: Floats, below: Floats, otherwise: float = np.nan) -> Floats:
+    ratio: Floats = np.divide(above, below, out=np.full(below.shape, otherwise), where=below > 0)
+    return ratio
+
+
+def _counts(y: Flags, called: Flags, weights: Floats) -> Floats:
+    cells = np.stack([y & called, ~y & ~called, ~y & called, y & ~called], axis=1)
+    counts: Floats = weights @ cells.astype(np.float64)
+    return counts
+
+
+def _curves(y: Flags, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weight of positives and of negatives at or above each distinct score, highest first, after a leading 0."""
+    order = np.argsort(-score, kind="stable")
+    last_of_tie = np.flatnonzero(np.diff(score[order], append=-np.inf))
+    truth, ordered = y[order], weights[:, order]
+    hits, everyone = (np.cumsum(part, axis=1)[:, last_of_tie] for part in (ordered * truth, ordered))
+    return np.pad(hits, ((0, 0), (1, 0))), np.pad(everyone - hits, ((0, 0), (1, 0)))
+
+
+def _resampled(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    groups: ArrayLike,
+    metrics: Mapping[str, Metric],
+    resamples: int,
+    seed: int,
+) -> tuple[Values, Values]:
+    """Value of every metric for every model, on all rows (one) and on each resample (many)."""
+    models = {model: _rows(y, score) for model, score in scores.items()}
+
+    def measure(weights: Floats) -> Values:
+        return {model: {name: f(*rows, weights) for name, f in metrics.items()} for model, rows in models.items()}
+
+    blocks = [measure(weights) for weights in _patient_weights(np.asarray(y) == 1, groups, resamples, seed)]
+    draws = {m: {name: np.concatenate([block[m][name] for block in blocks]) for name in metrics} for m in models}
+    return measure(np.ones((1, np.size(y)))), draws
+
+
+def _patient_weights(y: Flags, groups: ArrayLike, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each row is in each resample, in blocks of resamples."""
+    patient = np.unique(np.asarray(groups), return_inverse=True)[1]
+    if patient.shape != y.shape:
+        raise ValueError(f"one patient code per row, got {patient.size} codes for {y.size} rows")
+    rng, patients = np.random.default_rng(seed), int(patient.max(initial=-1)) + 1
+    stratum = np.bincount(patient[y], minlength=patients) > 0
+    if stratum.all():  # every patient has a positive row, so it is the negative rows that a resample could lose
+        stratum = np.bincount(patient[~y], minlength=patients) > 0
+    strata = [np.flatnonzero(stratum), np.flatnonzero(~stratum)]
+    block = max(1, BLOCK_CELLS // max(1, len(y)))
+    for size in (min(block, resamples - done) for done in range(0, resamples, block)):
+        shift = np.arange(size)[:, None] * patients
+        drawn = [members[rng.integers(0, len(members), (size, len(members)))] for members in strata if len(members)]
+        cells = np.concatenate([(each + shift).ravel() for each in drawn] or [np.empty(0, dtype=np.intp)])
+        times = np.bincount(cells, minlength=size * patients).reshape(size, patients)
+        yield times.astype(np.float64)[:, patient]
+
+
+def _figure(value: Floats, draws: Floats, level: float) -> Figure:
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Figure(float(value[0]), float(low), float(high))
+
+
+def _placements(y: Flags, score: Floats) -> tuple[Floats, Floats]:
+    """For each positive the share of negatives below it, for each negative that of positives above it; ties half."""
+    positives, negatives = score[y], score[~y]
+    ranks = _midranks(score)
+    below = (ranks[y] - _midranks(positives)) / max(1, len(negatives))
+    above = 1 - (ranks[~y] - _midranks(negatives)) / max(1, len(positives))
+    return below, above
+
+
+def _midranks(values: Floats) -> Floats:
+    _, where, times = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(times) - (times - 1) / 2)[where]
+    return ranks
+
+
+def _placement_variance(positives: Floats, negatives: Floats) -> float:
+    if min(len(positives), len(negatives)) < 2:
+        return float("nan")
+    return float(np.var(positives, ddof=1) / len(positives) + np.var(negatives, ddof=1) / len(negatives))
+
+
+def _logit(p: Floats) -> Floats:
+    inside = np.clip(p, CLIP, 1 - CLIP)
+    return np.log(inside) - np.log1p(-inside)
+
+
+def _sigmoid(z: Floats) -> Floats:
+    tail = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, tail) / (1.0 + tail)
+
+
+def _separated(y: Flags, score: Floats) -> bool:
+    positives, negatives = score[y], score[~y]
+    if not len(positives) or not len(negatives):
+        return True
+    return bool(positives.min() >= negatives.max() or negatives.min() >= positives.max())
+
+
+def _logistic(p: Floats, targets: Floats) -> tuple[float, float]:
+    """Slope and intercept on the logit of `p` by Newton's method; steps are halved until the loss falls."""
+    x = np.column_stack([_logit(p), np.ones(len(p))])
+    fit = np.array([1.0, 0.0])
+
+    def loss(at: Floats) -> float:
+        z = x @ at
+        return float(np.sum(np.logaddexp(0.0, z) - targets * z))
+
+    for _ in range(100):
+        said = _sigmoid(x @ fit)
+        downhill = x.T @ (targets - said)
+        curvature = (x.T * (said * (1 - said))) @ x + 1e-10 * np.eye(2)  # a constant score has none in one direction
+        step = np.linalg.solve(curvature, downhill)
+        before = loss(fit)
+        while np.abs(step).max() > 1e-10 and loss(fit + step) > before:
+            step = step / 2
+        fit = fit + step
+        if np.abs(step).max() <= 1e-10:
+            break
+    return float(fit[0]), float(fit[1])

@@ -1,0 +1,103 @@
+"""Confusion counts of every tree on a site's rows, in bounded memory.
+
+A tree says yes where its probability of class 1 is above one half, as scikit-learn's `predict` does. A tree that asks
+a column which the site doesn't have abstains: it adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from spinney.encode import Matrix
+from spinney.traverse import Walker
+from spinney.tree import Forest
+
+Counts = NDArray[np.int64]  # trees x (tp, tn, fp, fn)
+Labels = NDArray[np.int8]
+BLOCK_ROWS = 1 << 16
+
+
+def abstains(forest: Forest, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which trees ask a column that is not there."""
+    return np.asarray(forest.uses(len(present))[:, ~present].any(axis=1))
+
+
+def confusion_counts(
+    forest: Forest,
+    X: Matrix,
+    y: Labels,
+    present: NDArray[np.bool_],
+    *,
+    counted: NDArray[np.bool_] | None = None,
+    jobs: int = 1,
+) -> Counts:
+    """tp, tn, fp, fn of every tree. `counted` (rows x trees) leaves rows out, such as those a tree was grown on."""
+    return stream_counts(forest, _blocks(X, y, counted), present, jobs=jobs)
+
+
+def stream_counts(
+    forest: Forest,
+    blocks: Iterable[tuple[Matrix, Labels, NDArray[np.bool_] | None]],
+    present: NDArray[np.bool_],
+    *,
+    jobs: int = 1,
+) -> Counts:
+    """The same over any number of rows, a block of (X, y, counted) at a time."""
+    walker = Walker(forest, len(present))
+    says_yes = forest.probability > 0.5
+    total = np.zeros((len(forest), 4), dtype=np.int64)
+    for X, y, counted in blocks:
+        order = _similar_rows_together(walker, X, y)
+        X, positives = X[order], int(np.count_nonzero(y))
+        seen = None if counted is None else counted[order]
+        shares = np.array_split(np.arange(len(forest)), jobs)
+        parts = Parallel(n_jobs=jobs, prefer="threads")(
+            delayed(_count)(walker, says_yes, trees, X, positives, seen) for trees in shares
+        )
+        total += np.concatenate(parts)
+    total[abstains(forest, present)] = 0
+    return total
+
+
+def _blocks(
+    X: Matrix, y: Labels, counted: NDArray[np.bool_] | None
+) -> Iterator[tuple[Matrix, Labels, NDArray[np.bool_] | None]]:
+    for start in range(0, len(X), BLOCK_ROWS):
+        here = slice(start, start + BLOCK_ROWS)
+        yield X[here], y[here], None if counted is None else counted[here]
+
+
+def _similar_rows_together(walker: Walker, X: Matrix, y: Labels) -> NDArray[np.int64]:
+    """Positives first, and rows that one tree finds alike next to each other.
+
+    Neighbours then take the same branches in other trees, too, and the processor guesses them right: about a third
+    of the time is saved (`benchmarks/core.py`).
+    """
+    leaf = walker.leaves(0, X) if len(walker) else np.zeros(len(X), dtype=np.int64)
+    return np.lexsort((leaf, 1 - y))
+
+
+def _count(
+    walker: Walker,
+    says_yes: NDArray[np.bool_],
+    trees: NDArray[np.int64],
+    X: Matrix,
+    positives: int,
+    seen: NDArray[np.bool_] | None,
+) -> Counts:
+    """Counts of some trees on rows whose first `positives` are positive."""
+    counts = np.empty((len(trees), 4), dtype=np.int64)
+    for place, tree in enumerate(trees):
+        here = slice(walker.forest.starts[tree], walker.forest.ends[tree])
+        yes = says_yes[here].take(walker.leaves(tree, X))
+        sick, rows = positives, len(X)
+        if seen is not None:
+            yes &= seen[:, tree]
+            sick, rows = int(np.count_nonzero(seen[:positives, tree])), int(np.count_nonzero(seen[:, tree]))
+        tp, fp = int(np.count_nonzero(yes[:positives])), int(np.count_nonzero(yes[positives:]))
+        counts[place] = tp, rows - sick - fp, fp, sick - tp
+    return counts

@@ -1,0 +1,182 @@
+"""A whole federation in one process: the reference that tests, benchmarks and readers use.
+
+Sites answer in parallel; the model is the same bit for bit whatever the order of answers and the number of workers.
+Parcels pass the coordinator's program unopened, and round keys and signatures are real, as between houses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from spinney.algorithms import ALGORITHMS
+from spinney.cohort import Cohort
+from spinney.errors import Refused
+from spinney.export import export_forest
+from spinney.federation import House, Message, Parcel, content_digest
+from spinney.forest_site import rounding_of
+from spinney.grow import grow
+from spinney.model import FederatedForest
+from spinney.parts import Part
+from spinney.personalise import Outcome
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+Progress = Callable[[str, int, int], None]  # step, sites that have answered, sites that were asked
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What came out: the common model's digest, every site's outcome, who was left out, bytes between sites."""
+
+    model_digest: str
+    outcomes: Mapping[str, Outcome]
+    left_out: Mapping[str, str]
+    parcel_bytes: int
+
+
+@dataclass
+class Post:
+    """Sealed mail within one process: only recipients get a parcel's content."""
+
+    contents: dict[str, tuple[frozenset[str], bytes]] = field(default_factory=dict)
+
+    def of(self, name: str) -> PostBox:
+        """One site's own box."""
+        return PostBox(self, name)
+
+
+@dataclass(frozen=True)
+class PostBox:
+    """A site's view of the post."""
+
+    box: Post
+    name: str
+
+    def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
+        """Put a parcel in."""
+        parcel = Parcel(self.name, content_digest(content), len(content))
+        self.box.contents[parcel.digest] = (frozenset(recipients) | {self.name}, content)
+        return parcel
+
+    def fetch(self, parcel: Parcel) -> bytes:
+        """Take a parcel out, if it is for this site."""
+        recipients, content = self.box.contents.get(parcel.digest, (frozenset(), b""))
+        if self.name not in recipients:
+            raise Refused(f"there is no parcel of {parcel.sender} for {self.name}")
+        return content
+
+
+class InProcess:
+    """A federation of houses in this process. `lost` names the step from which on a site no longer answers."""
+
+    def __init__(
+        self,
+        study: Study,
+        houses: Mapping[str, House],
+        *,
+        round: int = 1,
+        workers: int = 1,
+        progress: Progress | None = None,
+        lost: Mapping[str, str] | None = None,
+    ) -> None:
+        self.round, self._workers, self._progress = round, workers, progress
+        self._lost, self._gone = dict(lost or {}), set[str]()
+        self._parts = {name: ALGORITHMS[study.algorithm.name].site_part(house) for name, house in houses.items()}
+        self.left_out: dict[str, str] = {}
+
+    @property
+    def sites(self) -> Sequence[str]:
+        """Who is still there."""
+        return sorted({*self._parts} - {*self.left_out})
+
+    def leave_out(self, site: str, reason: str) -> None:
+        """Go on without a site."""
+        self.left_out[site] = reason
+
+    def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:  # noqa: ARG002
+        """Ask all at once."""
+        self._gone |= {site for site, when in self._lost.items() if when == step}
+        replies: dict[str, Message] = {}
+        with ThreadPoolExecutor(self._workers) as pool:
+            asked = {site: pool.submit(self._answer, site, step, order) for site, order in sorted(orders.items())}
+            for done, (site, future) in enumerate(asked.items(), start=1):
+                reply = future.result()
+                if reply is not None:
+                    replies[site] = reply
+                if self._progress is not None:
+                    self._progress(step, done, len(asked))
+        return replies
+
+    def _answer(self, site: str, step: str, order: Message) -> Message | None:
+        if site in self._gone:
+            self.leave_out(site, f"no answer to {step}")
+            return None
+        try:
+            return self._parts[site].answer(step, order)
+        except Refused as reason:
+            self.leave_out(site, f"refused {step}: {reason}")
+            return None
+
+
+def simulate(
+    study: Study,
+    cohorts: Mapping[str, Cohort],
+    *,
+    round: int = 1,
+    workers: int = 1,
+    budget: Callable[[float], Callable[[], bool]] | None = None,
+    progress: Progress | None = None,
+    lost: Mapping[str, str] | None = None,
+) -> Simulation:
+    """Run the study's algorithm over some sites' cohorts."""
+    post = Post()
+    houses = _houses(study, cohorts, post, round)
+    for house in houses.values():
+        house.jobs = max(1, workers // max(len(houses), 1))
+        house.budget = budget or house.budget
+    federation = InProcess(study, houses, round=round, workers=workers, progress=progress, lost=lost)
+    digest = ALGORITHMS[study.algorithm.name].coordinate(federation, study)
+    outcomes = {name: house.outcome for name, house in sorted(houses.items()) if house.outcome is not None}
+    size = sum(len(content) for _, content in post.contents.values())
+    return Simulation(digest, outcomes, dict(sorted(federation.left_out.items())), size)
+
+
+def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1) -> FederatedForest:
+    """A forest on the training rows of all sites together: the reference that nobody may have in life."""
+    training = [cohort.rows(Part.TRAINING) for cohort in cohorts.values()]
+    X = np.concatenate([rows.X for rows in training])
+    y = np.concatenate([rows.y for rows in training])
+    offsets = np.cumsum([0, *(int(rows.patients.max(initial=-1)) + 1 for rows in training)])
+    people = np.concatenate([rows.patients + offset for rows, offset in zip(training, offsets, strict=False)])
+    _, patients = np.unique(people, return_inverse=True)
+    grown = grow(X, y, patients, study.forest, study.split.seed, workers)
+    rounding = rounding_of(study, next(iter(cohorts.values())))
+    forest = export_forest(
+        grown.trees, grown.drawn, X, y, patients, floor=study.privacy.smallest_leaf, rounding=rounding, jobs=workers
+    )
+    return FederatedForest.from_trees(forest, ["pooled"] * len(forest), np.ones(len(forest)), study.features)
+
+
+def _houses(study: Study, cohorts: Mapping[str, Cohort], post: Post, round_: int) -> dict[str, House]:
+    keys = {name: Ed25519PrivateKey.generate() for name in cohorts}
+    public = {name: key.public_key() for name, key in keys.items()}
+
+    def verify(name: str, words: bytes, signature: bytes) -> bool:
+        try:
+            public[name].verify(signature, words)
+        except (InvalidSignature, KeyError):
+            return False
+        return True
+
+    return {
+        name: House(name, study, round_, cohort, post.of(name), keys[name].sign, verify)
+        for name, cohort in cohorts.items()
+    }

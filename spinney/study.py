@@ -1,0 +1,56 @@
+"""The study: what all sites sign. Its digest is in every message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from functools import cached_property
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from spinney.algorithms import AnySettings
+from spinney.algorithms.bofrf import Bofrf
+from spinney.definition import StudyCohort
+from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Settings, Split
+
+
+class Study(Settings):
+    """One clinical question, asked in the same words at every site."""
+
+    name: Name = Field(description="Short name of the study; part of every message's address.")
+    version: int = Field(1, ge=1, description="Raised by whoever changes the study.")
+    description: str = Field("", description="The clinical question in a sentence or two.")
+    features: tuple[Feature, ...] = Field(
+        min_length=1, max_length=5000, description="The variables that trees may ask."
+    )
+    label: Label = Field(description="The outcome to predict.")
+    cohort: StudyCohort = Field(None, description="Population, index event and eligibility; empty: finished tables.")
+    forest: ForestSettings = Field(ForestSettings(), description="How every site grows its trees.")
+    algorithm: AnySettings = Field(Bofrf(), description="How the sites help each other.")
+    privacy: Privacy = Field(Privacy(), description="What may leave a hospital.")
+    split: Split = Field(Split(), description="Training, validation and test.")
+    choice: Choice = Field(Choice(), description="How a site chooses its model.")
+    quorum: int = Field(2, ge=2, description="With fewer sites the round is void and every site keeps what it has.")
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [feature.name for feature in self.features]
+        twice = [name for name, times in Counter([*names, self.label.name]).items() if times > 1]
+        if twice:
+            raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
+        return self
+
+    @cached_property
+    def digest(self) -> str:
+        """Identifies the study in every message: the same words, the same digest."""
+        words = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(words.encode()).hexdigest()
+
+    def with_settings(self, **changes: dict[str, Any]) -> Study:
+        """A copy with some settings of some sections replaced, checked again."""
+        data = self.model_dump(mode="json")
+        for section, values in changes.items():
+            data[section] = {**data[section], **values}
+        return Study.model_validate(data)

@@ -1,0 +1,58 @@
+"""Running rows through trees at the speed of scikit-learn's compiled traversal.
+
+Our checked arrays are laid out as scikit-learn's own nodes. That code follows child indices without looking, so only
+forests whose shape was checked come here: `Forest` implies its shape, and `codec.decode` checks the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree._tree import NODE_DTYPE
+from sklearn.tree._tree import Tree as CompiledTree
+
+from spinney.encode import Matrix
+from spinney.tree import LEAF, Forest, right_children
+
+NO_CHILD = -1
+NO_FEATURE = -2
+
+
+class Walker:
+    """A forest made ready to walk: one compiled tree each."""
+
+    def __init__(self, forest: Forest, columns: int) -> None:
+        self.forest, self.columns = forest, columns
+        self._probability = forest.probability.astype(np.float32)
+        nodes = np.zeros(len(forest.feature), dtype=NODE_DTYPE)
+        split = forest.feature != LEAF
+        first = np.repeat(forest.starts, forest.ends - forest.starts)
+        here = np.arange(len(nodes)) - first
+        nodes["left_child"] = np.where(split, here + 1, NO_CHILD)
+        nodes["right_child"] = np.where(split, right_children(forest.feature) - first, NO_CHILD)
+        nodes["feature"] = np.where(split, forest.feature, NO_FEATURE)
+        nodes["threshold"] = forest.threshold
+        nodes["missing_go_to_left"] = forest.missing_left
+        self._trees = [self._compiled(nodes[start:end]) for start, end in zip(forest.starts, forest.ends, strict=True)]
+
+    def __len__(self) -> int:
+        return len(self._trees)
+
+    def leaves(self, tree: int, rows: Matrix) -> NDArray[np.int64]:
+        """The leaf of every row, counted from the tree's first node."""
+        return np.asarray(self._trees[tree].apply(rows))
+
+    def votes(self, rows: Matrix) -> NDArray[np.float32]:
+        """Probability of class 1 of every row (first axis) by every tree (second axis)."""
+        votes = np.empty((len(self), len(rows)), dtype=np.float32)
+        for tree, (start, end) in enumerate(zip(self.forest.starts, self.forest.ends, strict=True)):
+            votes[tree] = self._probability[start:end].take(self.leaves(tree, rows))
+        return votes.T
+
+    def _compiled(self, nodes: NDArray[Any]) -> Any:
+        compiled = CompiledTree(self.columns, np.ones(1, dtype=np.intp), 1)
+        values = np.zeros((len(nodes), 1, 1))
+        compiled.__setstate__({"max_depth": 0, "node_count": len(nodes), "nodes": nodes.copy(), "values": values})
+        return compiled

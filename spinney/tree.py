@@ -1,0 +1,134 @@
+"""Trees as they travel: plain read-only arrays in preorder, so that their shape is implied and can't be wrong.
+
+A node is a split (feature >= 0) or a leaf (feature == LEAF). The left child of node i is i + 1; the right child comes
+after the whole left subtree. A row goes left where value <= threshold, and where `missing_left` says so if the value
+is missing. `probability` of class 1 counts at leaves only. No counts, impurities or weights are here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import TreeRefused
+
+LEAF = -1
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Many trees as one set of arrays, one tree behind the other."""
+
+    feature: NDArray[np.int16]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    probability: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for array in (self.feature, self.threshold, self.missing_left, self.probability):
+            array.setflags(write=False)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """One past the last node of every tree."""
+        balance = np.cumsum(np.where(self.feature == LEAF, -1, 1))
+        lowest = np.minimum.accumulate(np.minimum(balance, 0))
+        ends = (
+            np.flatnonzero(np.diff(lowest, prepend=0) < 0) + 1
+        )  # a tree is over where its leaves outnumber its splits
+        if len(self.feature) and (len(ends) == 0 or ends[-1] != len(self.feature)):
+            raise TreeRefused("the shape of a tree is broken: its last split has no leaf")
+        return np.asarray(ends, dtype=np.int64)
+
+    @cached_property
+    def starts(self) -> Ints:
+        """First node of every tree."""
+        return np.concatenate([np.zeros(1, np.int64), self.ends[:-1]]) if len(self.ends) else self.ends
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, index: int) -> Forest:
+        """One tree, as a forest of one."""
+        return self._slice(int(self.starts[index]), int(self.ends[index]))
+
+    def __iter__(self) -> Iterator[Forest]:
+        return (self[index] for index in range(len(self)))
+
+    def _slice(self, start: int, end: int) -> Forest:
+        here = slice(start, end)
+        return Forest(self.feature[here], self.threshold[here], self.missing_left[here], self.probability[here])
+
+    def take(self, indices: Sequence[int] | Ints) -> Forest:
+        """Some of the trees, in the order asked for."""
+        return join([self[int(index)] for index in indices])
+
+    def uses(self, columns: int) -> NDArray[np.bool_]:
+        """Which tree (row) asks which column."""
+        asked = np.zeros((len(self), columns), dtype=bool)
+        tree = np.repeat(np.arange(len(self)), self.ends - self.starts)
+        split = self.feature != LEAF
+        asked[tree[split], self.feature[split]] = True
+        return asked
+
+    @cached_property
+    def digests(self) -> tuple[str, ...]:
+        """What each tree is called everywhere: the hash of its arrays."""
+        return tuple(_digest(tree) for tree in self)
+
+
+def join(forests: Sequence[Forest]) -> Forest:
+    """One forest of all trees of some forests."""
+    if not forests:
+        return Forest(np.empty(0, np.int16), np.empty(0), np.empty(0, bool), np.empty(0))
+    return Forest(
+        np.concatenate([forest.feature for forest in forests]),
+        np.concatenate([forest.threshold for forest in forests]),
+        np.concatenate([forest.missing_left for forest in forests]),
+        np.concatenate([forest.probability for forest in forests]),
+    )
+
+
+def right_children(feature: NDArray[np.int16]) -> Ints:
+    """Right child of every split in a well-formed preorder; 0 at leaves.
+
+    Walking from a split's left child, count +1 per split and -1 per leaf: the left subtree ends where the count first
+    falls below its start. Sorting nodes by (count, place) finds all these ends at once.
+    """
+    balance = np.cumsum(np.where(feature == LEAF, -1, 1))
+    place = np.arange(len(feature))
+    order = np.lexsort((place, balance))
+    keys = (balance * (len(feature) + 1) + place)[order]
+    splits = np.flatnonzero(feature != LEAF)
+    wanted = (balance[splits] - 1) * (len(feature) + 1) + splits
+    right = np.zeros(len(feature), dtype=np.int64)
+    right[splits] = order[np.searchsorted(keys, wanted)] + 1
+    return right
+
+
+def depths(forest: Forest, limit: int) -> NDArray[np.int8]:
+    """Depth of every node; a tree deeper than the limit is refused."""
+    right = right_children(forest.feature)
+    depth = np.zeros(len(forest.feature), dtype=np.int8)
+    level = forest.starts
+    for deep in range(limit + 2):
+        depth[level] = deep
+        splits = level[forest.feature[level] != LEAF]
+        if not len(splits):
+            return depth
+        level = np.concatenate([splits + 1, right[splits]])
+    raise TreeRefused(f"a tree is deeper than the limit of {limit}")
+
+
+def _digest(tree: Forest) -> str:
+    hasher = hashlib.blake2b(digest_size=16)
+    for array, kind in ((tree.feature, "<i2"), (tree.threshold, "<f8"), (tree.probability, "<f8")):
+        hasher.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    hasher.update(np.packbits(tree.missing_left).tobytes())
+    return hasher.hexdigest()

@@ -1,0 +1,46 @@
+"""Weighted votes of many ensembles over the same trees, in one pass over the rows.
+
+The score of a row is the weighted mean of the trees' probabilities of class 1. A tree that has no say on a row (it
+abstains, or it was grown on that patient) leaves both the sum and the divisor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.encode import Matrix
+from spinney.traverse import Walker
+
+Floats = NDArray[np.float64]
+BLOCK_CELLS = 4_000_000  # rows x trees held in memory at once
+
+
+def scores(
+    walker: Walker,
+    X: Matrix,
+    weights: Floats,
+    *,
+    unseen: NDArray[np.bool_] | None = None,
+    own: NDArray[np.int64] | None = None,
+    which: NDArray[np.int64] | None = None,
+) -> Floats:
+    """Scores (rows x ensembles) under `weights` (trees x ensembles); NaN where no tree has a say.
+
+    `unseen` (rows x own trees) says which of the trees `own` may vote on which row. With `which` (rows x picks), only
+    the picked ensembles of each row are returned, such as those of its fold.
+    """
+    picks = weights.shape[1] if which is None else which.shape[1]
+    result = np.empty((len(X), picks))
+    rows = max(1, BLOCK_CELLS // max(len(walker), 1))
+    for start in range(0, len(X), rows):
+        here = slice(start, start + rows)
+        votes = walker.votes(X[here]).astype(np.float64)
+        divisor = np.broadcast_to(weights.sum(axis=0), (len(votes), weights.shape[1]))
+        if unseen is not None and own is not None:
+            votes[:, own] *= unseen[here]
+            divisor = divisor - (~unseen[here]).astype(np.float64) @ weights[own]
+        sums = votes @ weights
+        block = np.divide(sums, divisor, out=np.full(sums.shape, np.nan), where=divisor > 1e-9)
+        result[here] = block if which is None else np.take_along_axis(block, which[here], axis=1)
+    return np.clip(result, 0.0, 1.0)

@@ -1,0 +1,132 @@
+"""Small made-up FHIR resources and studies, and the way from them to a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from connectors.pull import PullResult, pull
+from connectors.site_file import SiteSettings
+from connectors.vault import Vault
+from spinney.study import Study
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+WEIGHT = "http://loinc.org|29463-7"
+GLUCOSE = "http://loinc.org|2339-0"
+_numbers = count()
+
+Resource = dict[str, Any]
+
+
+def patient(name: str = "ann", birth: str = "1960-05-17", sex: str = "female", **more: Any) -> Resource:
+    return {"resourceType": "Patient", "id": name, "birthDate": birth, "gender": sex, **more}
+
+
+def coded(code: str) -> dict[str, Any]:
+    system, _, word = code.partition("|")
+    return {"coding": [{"system": system, "code": word}]}
+
+
+def observation(
+    time: str, value: float | None = None, unit: str = "kg", code: str = WEIGHT, who: str = "ann", **more: Any
+) -> Resource:
+    quantity = {} if value is None else {"valueQuantity": {"value": value, "code": unit}}
+    return {
+        "resourceType": "Observation",
+        "id": f"o{next(_numbers)}",
+        "status": "final",
+        "code": coded(code),
+        "subject": {"reference": f"Patient/{who}"},
+        "effectiveDateTime": time,
+        **quantity,
+        **more,
+    }
+
+
+def encounter(start: str, end: str | None = None, who: str = "ann", kind: str = "IMP", **more: Any) -> Resource:
+    return {
+        "resourceType": "Encounter",
+        "id": f"e{next(_numbers)}",
+        "status": "finished" if end else "in-progress",
+        "class": {"code": kind},
+        "subject": {"reference": f"Patient/{who}"},
+        "period": {"start": start, **({"end": end} if end else {})},
+        **more,
+    }
+
+
+def event(kind: str, time: str, code: str, who: str = "ann", **more: Any) -> Resource:
+    """A Condition, MedicationRequest or Procedure."""
+    where, when = {
+        "Condition": ("code", "onsetDateTime"),
+        "MedicationRequest": ("medicationCodeableConcept", "authoredOn"),
+        "Procedure": ("code", "performedDateTime"),
+    }[kind]
+    subject = {"reference": f"Patient/{who}"}
+    return {
+        "resourceType": kind,
+        "id": f"x{next(_numbers)}",
+        where: coded(code),
+        when: time,
+        "subject": subject,
+        **more,
+    }
+
+
+def feature(name: str, statistic: str, **source: Any) -> dict[str, Any]:
+    """A continuous feature from weights, unless told otherwise."""
+    unit = None if statistic in ("count", "exists", "days-since", "slope") else "kg"
+    recipe = {"kind": "Observation", "codes": [WEIGHT], "statistic": statistic, **source}
+    if statistic == "slope":
+        recipe.setdefault("unit", "kg")
+    return {"name": name, "kind": "continuous", "range": [-1000, 1000], "unit": unit, "source": recipe}
+
+
+def study(*features: dict[str, Any], label: dict[str, Any] | None = None, **cohort: Any) -> Study:
+    """A study of inpatient stays, from their ends on, unless told otherwise."""
+    index = {"kind": "Encounter", "classes": ["IMP"], "statuses": ["finished"], "at": "end"}
+    return Study.model_validate(
+        {
+            "name": "stays",
+            "features": features or [feature("weight", "last")],
+            "label": {"name": "outcome", "source": label or {"outcome": "index-event", "horizon": "30d"}},
+            "cohort": {"index": index, **cohort},
+        }
+    )
+
+
+def write(folder: Path, resources: Iterable[Resource | str]) -> Path:
+    """NDJSON files by type; a text is written to the Observations as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in resources:
+        kind = "Observation" if isinstance(one, str) else one["resourceType"]
+        with (folder / f"{kind}.ndjson").open("a") as file:
+            file.write((one if isinstance(one, str) else json.dumps(one)) + "\n")
+    return folder
+
+
+def site(folder: Path, **more: Any) -> SiteSettings:
+    source = {"kind": "files", "path": folder / "fhir"}
+    return SiteSettings.model_validate({"name": "made-up", "home": folder / "home", "source": source, **more})
+
+
+def pulled(folder: Path, of: Study, resources: Iterable[Resource | str], **more: Any) -> PullResult:
+    write(folder / "fhir", resources)
+    return pull(of, site(folder, **more), now=NOW)
+
+
+def frame(folder: Path, of: Study, resources: Iterable[Resource | str], **more: Any) -> pd.DataFrame:
+    """The rows with a ripe label, in the order of their index times."""
+    result = pulled(folder, of, resources, **more)
+    return Vault(folder / "home").read(result.cohort).to_pandas().sort_values("index_time").reset_index(drop=True)
+
+
+# A stay in January, and a much later event that makes every label before it ripe.
+STAY = encounter("2023-01-01T10:00:00Z", "2023-01-10T10:00:00Z")
+RIPENER = encounter("2023-12-01T10:00:00Z", "2023-12-02T10:00:00Z", who="zoe", kind="AMB")

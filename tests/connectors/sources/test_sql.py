@@ -1,0 +1,176 @@
+"""The SQL source on a real PostgreSQL and on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from connectors.sources import TABLE, Wanted
+from connectors.sources import sql as sql_source
+from connectors.sources.sql import Sql, SqlSettings
+from spinney.errors import SourceFailed
+
+WANTED = Wanted("Observation", (), datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC))
+LABS = "CREATE TABLE labs (patient TEXT, at {type}, code TEXT, amount NUMERIC, unit TEXT)"
+ROWS = "INSERT INTO labs VALUES ('ann', '2022-12-31 10:00:00', 'x|1', 1.5, 'kg'), ('ann', '2023-05-05 10:00:00', 'x|1', 2.5, 'kg')"
+QUERY = 'SELECT patient, at AS time, code, amount AS "value", unit FROM labs WHERE at >= :since AND at < :until'
+
+Database = Callable[..., str]
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+def database(request: pytest.FixtureRequest) -> Database:
+    make: Database = request.getfixturevalue(request.param)
+    of_time = "TIMESTAMP" if request.param == "postgres" else "TEXT"
+    return lambda *statements: make(*(statement.format(type=of_time) for statement in statements))
+
+
+def pull(
+    url: str, folder: Path, wanted: Wanted = WANTED, timezone: str = "UTC", **settings: Any
+) -> list[dict[str, Any]]:
+    if not settings.keys() & {"events", "table"}:
+        settings["events"] = {"Observation": QUERY}
+    pulled = Sql(SqlSettings(url=url, **settings), timezone).pull([wanted], folder, lambda *_: None)
+    path = pulled.table or pulled.files[wanted.kind][0]
+    return pq.read_table(path).to_pylist()
+
+
+def test_since_and_until_are_bound_and_rows_come_as_text(database: Database, tmp_path: Path) -> None:
+    rows = pull(database(LABS, ROWS), tmp_path)
+    assert len(rows) == 1
+    assert rows[0] | {"time": None} == {"patient": "ann", "time": None, "code": "x|1", "value": "2.5", "unit": "kg"}
+    assert rows[0]["time"].replace(" ", "T") == "2023-05-05T10:00:00"
+
+
+def test_many_rows_come_in_batches_and_tell_how_far_they_are(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_source, "BATCH", 10)
+    url = database(LABS, *["INSERT INTO labs VALUES ('a', '2023-05-05 10:00:00', 'x|1', 1, 'kg')"] * 25)
+    seen: list[int] = []
+    source = Sql(SqlSettings(url=url, events={"Observation": QUERY}))
+    pulled = source.pull([WANTED], tmp_path, lambda kind, read, total: seen.append(read))
+    assert pulled.read == {"Observation": 25}
+    assert seen == [10, 20, 25]
+
+
+def test_a_query_that_writes_is_refused(database: Database, tmp_path: Path) -> None:
+    url = database(LABS, ROWS)
+    with pytest.raises(SourceFailed, match="it writes, but may only read"):
+        pull(url, tmp_path, events={"Observation": "DELETE FROM labs RETURNING patient, at AS time"})
+    assert len(pull(url, tmp_path)) == 1
+
+
+def test_a_query_that_takes_too_long_is_stopped(postgres: Database, tmp_path: Path) -> None:
+    slow = "SELECT 'ann' AS patient, now() AS time FROM (SELECT pg_sleep(20)) s"
+    with pytest.raises(SourceFailed, match="took longer than timeout_minutes"):
+        pull(postgres(), tmp_path, events={"Observation": slow}, timeout_minutes=0.005)
+
+
+def test_all_queries_of_a_pull_see_the_same_state(postgres: Database, tmp_path: Path) -> None:
+    isolation = "SELECT current_setting('transaction_isolation') AS patient, now() AS time"
+    assert pull(postgres(), tmp_path, events={"Observation": isolation})[0]["patient"] == "repeatable read"
+
+
+def test_postgres_rows_stream_through_a_cursor_of_the_server(postgres: Database, tmp_path: Path) -> None:
+    cursors = "SELECT name AS patient, creation_time AS time FROM pg_cursors"
+    assert len(pull(postgres(), tmp_path, events={"Observation": cursors})) == 1
+
+
+def test_local_times_are_read_in_the_time_zone_of_the_site(postgres: Database, tmp_path: Path) -> None:
+    zoned = "SELECT 'ann' AS patient, TIMESTAMPTZ '2023-07-01 12:00:00+00' AS time"
+    rows = pull(postgres(), tmp_path, timezone="Europe/Berlin", events={"Observation": zoned})
+    assert rows[0]["time"] == "2023-07-01T14:00:00+02:00"
+
+
+def test_a_finished_table_keeps_only_the_columns_that_were_asked_for(database: Database, tmp_path: Path) -> None:
+    table = "SELECT patient, at AS index_time, amount AS Weight, 1 AS outcome, 'secret' AS surname FROM labs"
+    wanted = Wanted(TABLE, ("patient", "index_time", "Weight", "height", "outcome"))
+    rows = pull(database(LABS, ROWS), tmp_path, wanted, table=table)
+    assert list(rows[0]) == ["patient", "index_time", "Weight", "outcome"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("SELECT * FROM lab", "lab"),
+        ("SELECT nosuch FROM labs", "nosuch"),
+        ("SELEC 1", "SELEC"),
+        ("SELECT patient AS pat, at AS time FROM labs", "column patient is missing; did you mean pat"),
+        ("SELECT patient, at FROM labs", "column time is missing"),
+        ("SELECT patient, at AS time, unit AS units FROM labs", "unknown column units; did you mean unit?"),
+        (
+            "SELECT patient, at AS time FROM labs WHERE at > :from",
+            "unknown parameter :from; known are :since and :until",
+        ),
+    ],
+)
+def test_a_wrong_query_is_one_line_that_names_what_is_wrong(
+    database: Database, tmp_path: Path, query: str, says: str
+) -> None:
+    with pytest.raises(SourceFailed, match="query for Observation: ") as failed:
+        pull(database(LABS, ROWS), tmp_path, events={"Observation": query})
+    assert says in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_a_value_that_the_database_stumbles_over_is_not_in_the_message(postgres: Database, tmp_path: Path) -> None:
+    url = postgres("CREATE TABLE t (v TEXT)", "INSERT INTO t VALUES ('CANARY-Meier')")
+    with pytest.raises(SourceFailed, match="SQLSTATE 22P02") as failed:
+        pull(url, tmp_path, events={"Observation": "SELECT v AS patient, now() AS time, v::int AS value FROM t"})
+    assert "CANARY" not in str(failed.value)
+    assert failed.value.__cause__ is None
+    assert failed.value.__suppress_context__
+
+
+def test_an_unreachable_database_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIS_PASSWORD", "s3cret")
+    with pytest.raises(SourceFailed, match=r"127\.0\.0\.1:1/his can't be reached: .*refused") as failed:
+        pull("postgresql+psycopg://reader@127.0.0.1:1/his", tmp_path, password_env="HIS_PASSWORD")
+    assert "s3cret" not in str(failed.value)
+    assert "\n" not in str(failed.value)
+
+
+def test_an_unknown_database_is_named(postgres: Database, tmp_path: Path) -> None:
+    url = postgres().rpartition("/")[0]
+    address = postgres().replace(postgres().rpartition("?")[0].rpartition("/")[2], "nosuch")
+    assert url
+    with pytest.raises(SourceFailed, match='database "nosuch" does not exist'):
+        pull(address, tmp_path)
+
+
+def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match=r"his\.db is not there"):
+        pull(f"sqlite:///{tmp_path / 'his.db'}", tmp_path)
+    assert not (tmp_path / "his.db").exists()
+
+
+def test_a_password_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HIS_PASSWORD", raising=False)
+    with pytest.raises(SourceFailed, match="HIS_PASSWORD"):
+        pull("postgresql+psycopg://reader@127.0.0.1:1/his", tmp_path, password_env="HIS_PASSWORD")
+
+
+def test_a_dialect_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match="cobol is no dialect"):
+        pull("cobol://mainframe/his", tmp_path)
+    with pytest.raises(SourceFailed, match="needs the Python package oracledb"):
+        pull("oracle+oracledb://reader@db/his", tmp_path)
+
+
+@pytest.mark.parametrize("url", ["postgresql://reader:pass@db/his", "postgresql://reader@db/his?password=x", "his"])
+def test_an_address_with_a_password_or_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="url must"):
+        SqlSettings(url=url, events={"Observation": QUERY})
+
+
+def test_a_kind_without_a_query_is_noted(database: Database, tmp_path: Path) -> None:
+    source = Sql(SqlSettings(url=database(LABS, ROWS), events={"Observation": QUERY}))
+    pulled = source.pull([WANTED, Wanted("Condition")], tmp_path, lambda *_: None)
+    assert pulled.notes == ("Condition: no query for it in site.yaml",)

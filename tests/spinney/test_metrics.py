@@ -1,0 +1,342 @@
+"""Figures against scikit-learn and against slow textbook code; intervals against what they promise."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, brier_score_loss, matthews_corrcoef, roc_auc_score
+
+from spinney import metrics
+from spinney.metrics import (
+    auprc,
+    auroc,
+    auroc_variance,
+    best_threshold,
+    brier,
+    calibrated,
+    calibration,
+    confusion,
+    delong,
+    intervals,
+    mcc,
+    paired,
+    platt,
+    sensitivity,
+    specificity,
+)
+
+AUROC_ONLY = {"auroc": metrics.weighted_auroc}
+
+
+@st.composite
+def labelled_scores(draw):
+    """Both classes, and scores on a coarse grid so that ties are common."""
+    rows = draw(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=1, max_size=60))
+    rows += [(True, draw(st.integers(0, 12))), (False, draw(st.integers(0, 12)))]
+    y, steps = zip(*draw(st.permutations(rows)), strict=True)
+    return np.array(y), np.array(steps) / 12
+
+
+def patients(seed, number=200, signal=1.0, rows_each=2, models=1, shared=0.0):
+    """Rows of patients: a patient's rows share its label and part of its score; models share part of their noise."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(number), rows_each)
+    y = (np.arange(number) < number // 3)[groups]
+    common = rng.normal(size=number)[groups]
+    noise = [
+        math.sqrt(shared) * common + math.sqrt(1 - shared) * rng.normal(size=number)[groups] for _ in range(models)
+    ]
+    return y, groups, [1 / (1 + np.exp(-(signal * y + each))) for each in noise]
+
+
+@given(labelled_scores())
+def test_ranking_figures_and_brier_equal_scikit_learn(rows):
+    y, score = rows
+    assert auroc(y, score) == pytest.approx(roc_auc_score(y, score), abs=1e-12)
+    assert auprc(y, score) == pytest.approx(average_precision_score(y, score), abs=1e-12)
+    assert brier(y, score) == pytest.approx(brier_score_loss(y, score), abs=1e-12)
+
+
+@given(labelled_scores(), st.integers(0, 2**32 - 1))
+def test_weighted_figures_equal_scikit_learn_for_every_weight_vector(rows, seed):
+    y, score = rows
+    weights = np.random.default_rng(seed).integers(0, 4, (3, len(y))).astype(float)
+    weights[:, [np.argmax(y), np.argmin(y)]] += 1
+    theirs = {"auroc": roc_auc_score, "auprc": average_precision_score, "brier": brier_score_loss}
+    for name, ours in metrics.RANKING_AND_ERROR.items():
+        expected = [theirs[name](y, score, sample_weight=each) for each in weights]
+        assert ours(y, score, weights) == pytest.approx(expected, abs=1e-12)
+
+
+@given(labelled_scores(), st.floats(0, 1))
+def test_mcc_of_a_confusion_equals_scikit_learn(rows, threshold):
+    y, score = rows
+    called = score >= threshold
+    assert float(mcc(confusion(y, called))) == pytest.approx(matthews_corrcoef(y, called), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 2**50), min_size=4, max_size=4))
+def test_mcc_of_counts_far_beyond_int64_products_is_exact_to_the_last_digits(counts):
+    tp, tn, fp, fn = counts
+    below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    above = tp * tn - fp * fn
+    expected = math.copysign(math.sqrt(Fraction(above * above, below)), above) if below else 0.0
+    assert float(mcc(np.array(counts))) == pytest.approx(expected, abs=1e-14)
+
+
+def test_mcc_keeps_the_shape_of_the_trees():
+    counts = np.random.default_rng(0).integers(0, 50, (3, 7, 4))
+    assert mcc(counts).shape == (3, 7)
+    assert mcc(counts)[2, 5] == mcc(counts[2, 5])
+
+
+def test_sensitivity_and_specificity_of_a_confusion():
+    counts = confusion([1, 1, 1, 0, 0], [True, True, False, False, True])
+    assert counts == (2, 1, 1, 1)
+    assert float(sensitivity(counts)) == pytest.approx(2 / 3)
+    assert float(specificity(counts)) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1], []])
+def test_one_class_gives_nan_where_both_are_needed(y):
+    score = np.linspace(0.1, 0.9, len(y))
+    areas = [auroc(y, score), auprc(y, score), *delong(y, score, score), auroc_variance(y, score)]
+    thresholds = [best_threshold(y, score, aim) for aim in ("mcc", "youden", "sensitivity")]
+    fit = calibration(y, score)
+    assert np.isnan([*areas, *thresholds, fit.slope, fit.intercept]).all()
+    figure = intervals(y, {"model": score}, np.arange(len(y)), resamples=20)["model"]["auroc"]
+    assert np.isnan([figure.value, figure.low, figure.high]).all()
+
+
+def test_brier_needs_only_one_class_and_mcc_of_one_class_is_zero():
+    assert brier([1, 1], [0.5, 1.0]) == pytest.approx(0.125)
+    assert float(mcc(confusion([1, 1], [True, False]))) == 0
+    assert np.isnan(sensitivity((0, 5, 2, 0)))
+    assert np.isnan(specificity((5, 0, 0, 2)))
+
+
+def test_scores_that_are_not_numbers_or_too_few_are_refused():
+    with pytest.raises(ValueError, match="1 of 2 scores"):
+        auroc([0, 1], [0.5, np.nan])
+    with pytest.raises(ValueError, match="one label and one score per row"):
+        auroc([0, 1], [0.5])
+    with pytest.raises(ValueError, match="one patient code per row"):
+        intervals([0, 1], {"model": [0.1, 0.2]}, [0])
+
+
+def textbook_delong(y, *scores):
+    """Covariance of AUROCs by comparing every positive with every negative, and each AUROC."""
+    kernels = []
+    for score in scores:
+        above = np.subtract.outer(score[y], score[~y])
+        kernels.append((above > 0) + 0.5 * (above == 0))
+    by_positive = np.array([kernel.mean(axis=1) for kernel in kernels])
+    by_negative = np.array([kernel.mean(axis=0) for kernel in kernels])
+    covariance = np.cov(by_positive) / y.sum() + np.cov(by_negative) / (~y).sum()
+    return [kernel.mean() for kernel in kernels], covariance
+
+
+@given(labelled_scores(), st.integers(0, 2**32 - 1))
+def test_delong_equals_the_textbook(rows, seed):
+    y, a = rows
+    y, a = np.append(y, [True, False]), np.append(a, [0.5, 0.5])
+    b = np.random.default_rng(seed).integers(0, 8, len(y)) / 8
+    (expected_a, expected_b), covariance = textbook_delong(y, a, b)
+    area_a, area_b, error = delong(y, a, b)
+    assert (area_a, area_b) == pytest.approx((expected_a, expected_b), abs=1e-12)
+    assert error**2 == pytest.approx(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], abs=1e-12)
+    assert auroc_variance(y, a) == pytest.approx(covariance[0, 0], abs=1e-12)
+
+
+def test_a_model_does_not_differ_from_itself():
+    y, groups, (score,) = patients(seed=1)
+    assert delong(y, score, score)[2] == 0
+    assert set(paired(y, score, score, groups, resamples=50).values()) == {metrics.Figure(0.0, 0.0, 0.0)}
+
+
+def test_intervals_cover_the_truth_about_as_often_as_they_promise():
+    truth = 0.5 * (1 + math.erf(1 / 2))  # two normals, one standard deviation apart
+    covered = 0
+    for seed in range(120):
+        y, groups, (score,) = patients(seed)
+        figure = intervals(y, {"model": score}, groups, AUROC_ONLY, resamples=200, seed=seed)["model"]["auroc"]
+        covered += figure.low <= truth <= figure.high
+    assert 0.88 <= covered / 120 <= 0.99
+
+
+def test_rows_of_one_patient_are_not_taken_for_independent():
+    y, groups, (score,) = patients(seed=2, rows_each=5)
+    by_patient, by_row = (
+        intervals(y, {"model": score}, codes, AUROC_ONLY, seed=3)["model"]["auroc"]
+        for codes in (groups, np.arange(len(y)))
+    )
+    assert by_patient.high - by_patient.low > 1.8 * (by_row.high - by_row.low)
+
+
+def test_the_bootstrap_agrees_with_delong_where_each_patient_has_one_row():
+    y, groups, (score,) = patients(seed=4, rows_each=1, number=600)
+    figure = intervals(y, {"model": score}, groups, AUROC_ONLY, seed=5)["model"]["auroc"]
+    assert (figure.high - figure.low) / (2 * 1.96) == pytest.approx(math.sqrt(auroc_variance(y, score)), rel=0.1)
+
+
+def test_a_paired_interval_is_narrower_than_two_apart_for_models_that_agree():
+    y, groups, (a, b) = patients(seed=6, models=2, shared=0.9)
+    alone = intervals(y, {"a": a, "b": b}, groups, AUROC_ONLY)
+    apart = math.hypot(*(each["auroc"].high - each["auroc"].low for each in alone.values()))
+    together = paired(y, a, b, groups, AUROC_ONLY)["auroc"]
+    assert together.high - together.low < 0.6 * apart
+    assert together.value == pytest.approx(alone["a"]["auroc"].value - alone["b"]["auroc"].value)
+
+
+def test_every_resample_has_both_classes_even_when_nearly_nobody_has_the_other():
+    score = np.linspace(0, 1, 8)
+    rare_positive, rare_negative = np.arange(8) == 5, np.arange(8) != 5
+    pairs = np.repeat(np.arange(4), 2)  # every patient has a positive row, one has a negative one, too
+    for y, groups in ((rare_positive, np.arange(8)), (rare_negative, np.arange(8)), (rare_negative, pairs)):
+        figure = intervals(y, {"model": score}, groups, AUROC_ONLY, resamples=500)["model"]["auroc"]
+        assert np.isfinite([figure.low, figure.high]).all()
+
+
+def test_intervals_repeat_for_a_seed_and_change_with_it():
+    y, groups, (score,) = patients(seed=7)
+    first, again, other = (intervals(y, {"model": score}, groups, resamples=100, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_patient_codes_are_only_names():
+    y, groups, (score,) = patients(seed=8)
+    assert intervals(y, {"m": score}, groups, resamples=50) == intervals(y, {"m": score}, groups * 7 + 3, resamples=50)
+
+
+def test_a_decision_can_be_resampled_like_a_ranking():
+    y, groups, (score,) = patients(seed=9)
+    wanted = {"mcc": metrics.at_threshold(0.6, mcc), "sensitivity": metrics.at_threshold(0.6, sensitivity)}
+    figures = intervals(y, {"model": score}, groups, wanted)["model"]
+    assert figures["mcc"].value == pytest.approx(matthews_corrcoef(y, score >= 0.6))
+    assert figures["sensitivity"].value == pytest.approx(np.mean(score[y] >= 0.6))
+    assert all(figure.low < figure.value < figure.high for figure in figures.values())
+
+
+def test_a_higher_level_gives_a_wider_interval():
+    y, groups, (score,) = patients(seed=10)
+    narrow, wide = (
+        intervals(y, {"model": score}, groups, AUROC_ONLY, level=level)["model"]["auroc"] for level in (0.8, 0.99)
+    )
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_a_thousand_resamples_of_five_thousand_rows_take_seconds():
+    y, groups, scores = patients(seed=11, number=2500, models=3)
+    started = time.process_time()
+    intervals(y, dict(zip("abc", scores, strict=True)), groups, AUROC_ONLY)
+    assert time.process_time() - started < 5
+
+
+def test_a_calibrated_score_keeps_its_meaning():
+    rng = np.random.default_rng(12)
+    p = rng.uniform(0.02, 0.98, 20_000)
+    y = rng.random(20_000) < p
+    assert platt(p, y) == pytest.approx((1, 0), abs=0.05)
+    fit = calibration(y, p)
+    assert (fit.slope, fit.intercept) == pytest.approx((1, 0), abs=0.05)
+    assert fit.expected_error < 0.02
+
+
+def test_the_calibration_slope_equals_unpenalised_logistic_regression():
+    y, _, (score,) = patients(seed=13)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10).fit(np.log(score / (1 - score))[:, None], y)
+    fit = calibration(y, score)
+    assert (fit.slope, fit.intercept) == pytest.approx((theirs.coef_[0, 0], theirs.intercept_[0]), abs=1e-5)
+
+
+def test_platt_heals_a_score_that_is_too_sure_of_itself():
+    rng = np.random.default_rng(14)
+    p = rng.uniform(0.05, 0.95, 5000)
+    y = rng.random(5000) < p
+    too_sure = calibrated(p, 3.0, 0.5)
+    slope, intercept = platt(too_sure, y)
+    assert slope == pytest.approx(1 / 3, abs=0.05)
+    healed = calibrated(too_sure, slope, intercept)
+    assert brier(y, healed) < brier(y, too_sure)
+    assert auroc(y, healed) == pytest.approx(auroc(y, too_sure))
+
+
+@given(st.integers(1, 50), st.integers(1, 50), st.floats(0, 0.49), st.floats(0.51, 1))
+def test_platt_stays_finite_where_the_score_separates_the_classes(negatives, positives, low, high):
+    score, y = np.repeat([low, high], [negatives, positives]), np.repeat([0, 1], [negatives, positives])
+    healed = calibrated(score, *platt(score, y))
+    expected = np.repeat([1 / (negatives + 2), (positives + 1) / (positives + 2)], [negatives, positives])
+    assert healed == pytest.approx(expected, abs=1e-5)
+    assert np.isnan(calibration(y, score).slope)
+
+
+def test_platt_of_one_class_is_a_constant_inside_zero_and_one():
+    slope, intercept = platt([0.1, 0.4, 0.8], [1, 1, 1])
+    assert calibrated([0.0, 0.5, 1.0], slope, intercept) == pytest.approx([0.8] * 3)
+
+
+def test_bins_hold_about_equal_numbers_and_never_part_equal_predictions():
+    p = np.repeat([0.1, 0.3, 0.8], [60, 20, 20])
+    y = np.concatenate([np.arange(60) < 12, np.arange(20) < 5, np.arange(20) < 15])
+    table = calibration(y, p)
+    assert [(each.predicted, each.observed, each.rows) for each in table.bins] == [
+        pytest.approx((0.1, 0.2, 60)),
+        pytest.approx((0.3, 0.25, 20)),
+        pytest.approx((0.8, 0.75, 20)),
+    ]
+    assert table.expected_error == pytest.approx(0.6 * 0.1 + 0.2 * 0.05 + 0.2 * 0.05)
+    assert {each.rows for each in calibration(np.arange(100) % 2, np.arange(100) / 100).bins} == {10}
+
+
+@given(labelled_scores(), st.sampled_from(["mcc", "youden"]))
+def test_no_other_threshold_serves_the_aim_better(rows, aim):
+    y, score = rows
+
+    def merit(threshold):
+        counts = confusion(y, score >= threshold)
+        return float(mcc(counts) if aim == "mcc" else sensitivity(counts) + specificity(counts))
+
+    best = best_threshold(y, score, aim)
+    assert merit(best) == pytest.approx(max(merit(each) for each in score), abs=1e-12)
+    assert all(
+        merit(each) < merit(best) - 1e-13
+        for each in score
+        if each > best and (score >= each).sum() != (score >= best).sum()
+    )
+
+
+@given(labelled_scores(), st.floats(0.05, 0.99))
+def test_the_highest_threshold_that_finds_the_wanted_share_is_taken(rows, wanted):
+    y, score = rows
+    best = best_threshold(y, score, "sensitivity", wanted)
+    found = np.mean(score[y] >= best)
+    assert found >= wanted - 1e-9
+    called = score[score >= best]
+    called_by_next = called[called > called.min()]
+    assert len(called_by_next) == 0 or np.mean(score[y] >= called_by_next.min()) < wanted
+
+
+def test_a_wanted_share_is_met_exactly_despite_rounding():
+    y = np.array([True] * 100 + [False])
+    score = np.append(np.arange(1, 101) / 100, 0.001)
+    for met in range(1, 101):  # 0.07 * 100 is a little more than 7
+        assert np.sum(score[y] >= best_threshold(y, score, "sensitivity", met / 100)) == met
+
+
+def test_a_threshold_lies_halfway_between_scores_and_the_lowest_score_calls_everybody():
+    assert best_threshold([0, 0, 1, 1], [0.1, 0.2, 0.6, 0.9], "mcc") == pytest.approx(0.4)
+    assert best_threshold([1, 0], [0.1, 0.2], "youden") == 0.1
+    above = np.nextafter(0.5, 1)
+    assert best_threshold([0, 1], [0.5, above], "mcc") == above
+
+
+def test_among_equal_thresholds_the_one_with_the_fewest_alarms_wins():
+    # 1 of 2 positives without an alarm, or both with every second negative: Youden's index is 0.5 either way
+    assert best_threshold([1, 0, 1, 0], [0.9, 0.7, 0.5, 0.3], "youden") == pytest.approx(0.8)

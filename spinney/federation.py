@@ -59,6 +59,9 @@ class Federation(Protocol):
     def leave_out(self, site: str, reason: str) -> None:
         """Go on without a site, and say why."""
 
+    def verify(self, site: str, words: bytes, signature: bytes) -> bool:
+        """Whether a site has signed these words."""
+
 
 class Mail(Protocol):
     """How a site hands parcels to its peers."""

@@ -142,10 +142,9 @@ class ForestSite(SitePart):
         local, fedrf = equal_votes(pool, len(order.manifest.trees))
         return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")
 
-    @staticmethod
-    def key_words(name: str, public: bytes) -> bytes:
-        """What a site signs so that nobody else can hand out a key in its name."""
-        return b"spinney round key\0" + name.encode() + b"\0" + public
+    def key_words(self, name: str, public: bytes) -> bytes:
+        """What a site signs so that nobody else can hand out a key in its name, nor an old one again."""
+        return f"spinney round key {self.house.study.digest} {self.house.round} {name} ".encode() + public
 
     def opened(self, parcel: Parcel) -> Forest:
         """A checked forest."""

@@ -170,8 +170,10 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
     replies = federation.ask(STEP, dict.fromkeys(members, order))
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, expect(replies, RingPackets)))
-    counts = {site: reply.counts for site, reply in expect(replies, PlainCounts).items()}
+    plain = expect(replies, PlainCounts)
+    _leave_out_misshapen(federation, plain, len(order.manifest.trees))
     require(federation, study)
+    counts = {site: reply.counts for site, reply in plain.items() if site in federation.sites}
     total = secure_sum.plain_sum(counts)
     _check(total, study, counts, joined)
     return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
@@ -187,7 +189,8 @@ def _masked(federation: Federation, study: Study, cluster: Cluster, joined: Mapp
             raise RoundVoid(f"{len(members)} sites are left to score and {study.privacy.fewest_scorers} are needed")
         order = _order(study, cluster, members, joined, attempt)
         replies = expect(federation.ask(STEP, dict.fromkeys(members, order), attempt), MaskedCounts)
-        if len(replies) < len(members):
+        _leave_out_misshapen(federation, replies, len(order.manifest.trees))
+        if len(replies) < len(members) or not {*members} <= {*federation.sites}:
             continue
         binding = Binding(study.digest, federation.round, STEP, attempt, members, order.manifest.digest)
         roll = Roll(binding, tuple(sorted((site, reply.digest) for site, reply in replies.items())))
@@ -195,6 +198,11 @@ def _masked(federation: Federation, study: Study, cluster: Cluster, joined: Mapp
         if len(signed) < len(members):
             continue
         signatures = {site: reply.signature for site, reply in signed.items()}
+        forged = [site for site in members if not federation.verify(site, roll.words(), signatures[site])]
+        for site in forged:
+            federation.leave_out(site, "signed another list than the one it was shown")
+        if forged:
+            continue
         seeds = expect(
             federation.ask("release", dict.fromkeys(members, ReleaseOrder(roll, signatures)), attempt), ReleasedSeed
         )
@@ -205,6 +213,12 @@ def _masked(federation: Federation, study: Study, cluster: Cluster, joined: Mapp
         total = secure_sum.unmask(counts, {site: reply.seed for site, reply in seeds.items()}, binding)
         _check(total, study, counts, joined)
         return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
+
+
+def _leave_out_misshapen(federation: Federation, replies: Mapping[str, MaskedCounts | PlainCounts], trees: int) -> None:
+    for site, reply in replies.items():
+        if reply.counts.shape != (trees, 4):
+            federation.leave_out(site, f"sent counts of {len(reply.counts)} trees for {trees}")
 
 
 def _ring(federation: Federation, study: Study, order: ScoreOrder, packets: Mapping[str, RingPackets]) -> Floats:

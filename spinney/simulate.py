@@ -15,6 +15,7 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from spinney import disclosure
 from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused
@@ -87,6 +88,7 @@ class InProcess:
         progress: Progress | None = None,
         lost: Mapping[str, str] | None = None,
     ) -> None:
+        self._study, self._houses = study, houses
         self.round, self._workers, self._progress = round, workers, progress
         self._lost, self._gone = dict(lost or {}), set[str]()
         self._parts = {name: ALGORITHMS[study.algorithm.name].site_part(house) for name, house in houses.items()}
@@ -120,10 +122,16 @@ class InProcess:
             self.leave_out(site, f"no answer to {step}")
             return None
         try:
-            return self._parts[site].answer(step, order)
+            reply = self._parts[site].answer(step, order)
+            disclosure.check(reply, self._study)  # as it leaves the house and as it arrives: here the same moment
         except Refused as reason:
             self.leave_out(site, f"refused {step}: {reason}")
             return None
+        return reply
+
+    def verify(self, site: str, words: bytes, signature: bytes) -> bool:
+        """Whether a site has signed these words."""
+        return self._houses[site].verify(site, words, signature)
 
 
 def simulate(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, Literal, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, field_validator, model_validator
-from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
@@ -79,9 +78,9 @@ class Sql:
                 if query is None:
                     notes.append(f"{one.kind}: no query for it in site.yaml")
                     continue
-                rows = self._run(connection, query, one)
                 path = staging / f"{one.kind}.parquet"
-                read[one.kind] = _write(rows, path, lambda count, kind=one.kind: progress(kind, count, None))
+                with closing(self._run(connection, query, one)) as result:
+                    read[one.kind] = _write(result, one, path, progress)
                 files[one.kind] = (path,)
         table = files.pop(TABLE, (None,))[0]
         return Pulled(files, read, notes=tuple(notes), table=table)
@@ -122,7 +121,7 @@ class Sql:
             raise SourceFailed(f"the environment variable {variable} (password_env) is not set; set it and try again")
         return url.set(password=os.environ[variable])
 
-    def _run(self, connection: Connection, query: str, wanted: Wanted) -> _Rows:
+    def _run(self, connection: Connection, query: str, wanted: Wanted) -> CursorResult[Any]:
         statement = text(query)
         moments = {"since": wanted.since or LONG_AGO, "until": wanted.until or datetime.now(UTC)}
         asked = statement.compile().params.keys()
@@ -131,41 +130,26 @@ class Sql:
         bound = {key: _bound(moments[key], connection.dialect.name) for key in asked}
         try:
             options = {"stream_results": True, "yield_per": BATCH, "max_row_buffer": BATCH}
-            result = connection.execution_options(**options).execute(statement, bound)
-            names = [str(name).lower() for name in result.keys()]  # noqa: SIM118 (no mapping)
-            return _Rows(wanted.kind, _columns(wanted, names), result.partitions(BATCH))
+            return connection.execution_options(**options).execute(statement, bound)
         except SQLAlchemyError as error:
             raise _failed(wanted.kind, error) from None
 
 
-@dataclass
-class _Rows:
-    """The result of one query, batch by batch; `columns` has a name and the place in a row for each that is kept."""
-
-    kind: str
-    columns: dict[str, int]
-    partitions: Iterator[Sequence[Any]]
-
-    def batches(self) -> Iterator[pa.Table]:
-        try:
-            for rows in self.partitions:
-                yield pa.table(
-                    {
-                        column: pa.array([_as_text(row[place]) for row in rows], pa.string())
-                        for column, place in self.columns.items()
-                    }
-                )
-        except SQLAlchemyError as error:
-            raise _failed(self.kind, error) from None
-
-
-def _write(rows: _Rows, path: Path, progress: Callable[[int], None]) -> int:
+def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Progress) -> int:
+    """Stream a query's rows into a file, batch by batch, and say how many there were."""
     count = 0
-    with pq.ParquetWriter(path, pa.schema([(column, pa.string()) for column in rows.columns])) as writer:
-        for batch in rows.batches():
-            writer.write_table(batch)
-            count += batch.num_rows
-            progress(count)
+    try:
+        columns = _columns(wanted, [str(name).lower() for name in result.keys()])  # noqa: SIM118 (no mapping)
+        with pq.ParquetWriter(path, pa.schema([(column, pa.string()) for column in columns])) as writer:
+            for rows in result.partitions(BATCH):
+                texts = ([_as_text(row[place]) for row in rows] for place in columns.values())
+                writer.write_batch(
+                    pa.record_batch([pa.array(text, pa.string()) for text in texts], names=list(columns))
+                )
+                count += len(rows)
+                progress(wanted.kind, count, None)
+    except SQLAlchemyError as error:
+        raise _failed(wanted.kind, error) from None
     return count
 
 
@@ -175,7 +159,7 @@ def _reached(engine: Any, url: URL) -> Iterator[Connection]:
         connection = engine.connect()
     except SQLAlchemyError as error:
         where = f"{url.host}:{url.port or 'default port'}/{url.database}" if url.host else f"{url.database}"
-        said = str(getattr(error, "orig", "") or type(error).__name__).strip().splitlines()[-1]
+        said = str(getattr(error, "orig", "") or type(error).__name__).strip().splitlines()[0]
         if url.password:
             said = said.replace(str(url.password), "***")
         raise SourceFailed(f"the database {where} can't be reached: {said}; check url and password_env") from None

@@ -219,14 +219,14 @@ def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
     from rich.table import Table
 
     console = Console()
-    console.width = max(console.width, 110)  # a cut table tells nothing
+    console.width = max(console.width, 116)  # a cut table tells nothing
     models = list(dict.fromkeys(name for site in report["sites"].values() for name in site["auroc"]))
     table = Table(
         title=f"{study.name}: {study.algorithm.name}, AUROC on test rows", box=box.SIMPLE_HEAD, title_justify="left"
     )
     table.add_column("site")
     for heading in ("rows", "positives", *models, "gain over local (95 %)"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("choice")
     for name, site in report["sites"].items():
         figures = ["" if value is None else f"{value:.3f}" for value in (site["auroc"].get(model) for model in models)]

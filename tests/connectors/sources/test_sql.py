@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
+from sqlalchemy import URL
 
 from connectors.sources import TABLE, Wanted
 from connectors.sources import sql as sql_source
@@ -18,7 +19,10 @@ from spinney.errors import SourceFailed
 
 WANTED = Wanted("Observation", (), datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC))
 LABS = "CREATE TABLE labs (patient TEXT, at {type}, code TEXT, amount NUMERIC, unit TEXT)"
-ROWS = "INSERT INTO labs VALUES ('ann', '2022-12-31 10:00:00', 'x|1', 1.5, 'kg'), ('ann', '2023-05-05 10:00:00', 'x|1', 2.5, 'kg')"
+ROWS = (
+    "INSERT INTO labs VALUES ('ann', '2022-12-31 10:00:00', 'x|1', 1.5, 'kg'), "
+    "('ann', '2023-05-05 10:00:00', 'x|1', 2.5, 'kg')"
+)
 QUERY = 'SELECT patient, at AS time, code, amount AS "value", unit FROM labs WHERE at >= :since AND at < :until'
 
 Database = Callable[..., str]
@@ -55,16 +59,22 @@ def test_many_rows_come_in_batches_and_tell_how_far_they_are(
     url = database(LABS, *["INSERT INTO labs VALUES ('a', '2023-05-05 10:00:00', 'x|1', 1, 'kg')"] * 25)
     seen: list[int] = []
     source = Sql(SqlSettings(url=url, events={"Observation": QUERY}))
-    pulled = source.pull([WANTED], tmp_path, lambda kind, read, total: seen.append(read))
+    pulled = source.pull([WANTED], tmp_path, lambda _kind, read, _total: seen.append(read))
     assert pulled.read == {"Observation": 25}
     assert seen == [10, 20, 25]
 
 
 def test_a_query_that_writes_is_refused(database: Database, tmp_path: Path) -> None:
     url = database(LABS, ROWS)
-    with pytest.raises(SourceFailed, match="it writes, but may only read"):
+    with pytest.raises(SourceFailed, match="mend the query"):
         pull(url, tmp_path, events={"Observation": "DELETE FROM labs RETURNING patient, at AS time"})
     assert len(pull(url, tmp_path)) == 1
+
+
+def test_a_query_that_writes_in_hiding_is_refused(postgres: Database, tmp_path: Path) -> None:
+    sneaky = "SELECT nextval('s')::text AS patient, now() AS time"
+    with pytest.raises(SourceFailed, match="it writes, but may only read"):
+        pull(postgres("CREATE SEQUENCE s"), tmp_path, events={"Observation": sneaky})
 
 
 def test_a_query_that_takes_too_long_is_stopped(postgres: Database, tmp_path: Path) -> None:
@@ -137,12 +147,9 @@ def test_an_unreachable_database_is_named_without_its_password(tmp_path: Path, m
     assert "\n" not in str(failed.value)
 
 
-def test_an_unknown_database_is_named(postgres: Database, tmp_path: Path) -> None:
-    url = postgres().rpartition("/")[0]
-    address = postgres().replace(postgres().rpartition("?")[0].rpartition("/")[2], "nosuch")
-    assert url
+def test_an_unknown_database_is_named(postgres_server: URL, tmp_path: Path) -> None:
     with pytest.raises(SourceFailed, match='database "nosuch" does not exist'):
-        pull(address, tmp_path)
+        pull(postgres_server.set(database="nosuch").render_as_string(), tmp_path)
 
 
 def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:

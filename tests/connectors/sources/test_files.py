@@ -1,0 +1,86 @@
+"""Files as a source: NDJSON by name, bundles, mixed files, and what is said when there is nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from connectors.sources import TABLE, Pulled, Wanted
+from connectors.sources.files import Files, FilesSettings, kind_of
+from spinney.errors import SourceFailed
+from tests.connectors.made_up import observation, patient, write
+
+WANTED = [Wanted("Patient"), Wanted("Observation")]
+
+
+def pull(path: Path, staging: Path) -> Pulled:
+    staging.mkdir(exist_ok=True)
+    return Files(FilesSettings(path=path)).pull(WANTED, staging, lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Observation.ndjson", "Observation"),
+        ("Observation.000.ndjson.gz", "Observation"),
+        ("1-Observation.jsonl", "Observation"),
+        ("MedicationRequest_2.ndjson", "MedicationRequest"),
+        ("export.ndjson", None),
+        ("Observation.json", None),
+    ],
+)
+def test_the_name_of_a_file_tells_its_resource_type(name: str, kind: str | None) -> None:
+    assert kind_of(Path(name)) == kind
+
+
+def test_files_named_after_a_type_are_used_where_they_are(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [patient(), observation("2023-01-01", 1.0)])
+    (folder / "Group.ndjson").write_text("{}")
+    pulled = pull(folder, tmp_path / "staging")
+    assert pulled.files == {"Patient": (folder / "Patient.ndjson",), "Observation": (folder / "Observation.ndjson",)}
+
+
+def test_bundles_and_mixed_files_are_unpacked_by_type(tmp_path: Path) -> None:
+    nameless = {key: value for key, value in patient().items() if key != "id"}
+    bundle = {
+        "resourceType": "Bundle",
+        "entry": [{"resource": observation("2023-01-01", 1.0)}, {"fullUrl": "urn:uuid:bob", "resource": nameless}],
+    }
+    with gzip.open(tmp_path / "bundle.json.gz", "wt") as file:
+        json.dump(bundle, file)
+    (tmp_path / "export.ndjson").write_text(f'{json.dumps(patient("ann"))}\n{{"resourceType": "Obs\n')
+    pulled = pull(tmp_path, tmp_path / "staging")
+    people = [json.loads(line) for line in pulled.files["Patient"][0].read_text().splitlines()]
+    assert sorted(one["id"] for one in people) == ["ann", "bob"]
+    assert len(pulled.files["Observation"][0].read_text().splitlines()) == 1
+    assert pulled.quarantined == {"not a FHIR resource": 1}
+
+
+def test_what_is_missing_or_unreadable_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match="nowhere is not there; mend the path"):
+        pull(tmp_path / "nowhere", tmp_path / "staging")
+    with pytest.raises(SourceFailed, match="holds no Observation or Patient"):
+        pull(tmp_path, tmp_path / "staging")
+    (tmp_path / "data.xlsx").touch()
+    with pytest.raises(SourceFailed, match=r"data\.xlsx can't be read; it should end in \.ndjson"):
+        pull(tmp_path / "data.xlsx", tmp_path / "staging")
+
+
+def test_a_finished_table_is_handed_on_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "cohort.csv").touch()
+    settings = FilesSettings(table=tmp_path / "cohort.csv")
+    assert Files(settings).pull([Wanted(TABLE)], tmp_path, lambda *_: None).table == tmp_path / "cohort.csv"
+
+
+def test_resources_are_of_no_use_to_a_study_without_a_definition(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match="this site needs `table`"):
+        Files(FilesSettings(path=tmp_path)).pull([Wanted(TABLE)], tmp_path, lambda *_: None)
+
+
+def test_a_folder_and_a_table_at_once_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="either path"):
+        FilesSettings(path=tmp_path, table=tmp_path)

@@ -97,7 +97,8 @@ def boosted(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, dict[str, 
 
 
 def _voted(ours: Outcome, theirs: Outcome, cohort: Cohort, pooled: FederatedForest) -> Voted:
-    assert isinstance(ours, Watched) and isinstance(theirs, Watched)
+    assert isinstance(ours, Watched)
+    assert isinstance(theirs, Watched)
     test = cohort.rows(Part.TEST)
     mine, published = ours.test_votes(), theirs.test_votes()
     votes = {

@@ -2,9 +2,9 @@
 
     python -m benchmarks.connectors --sizes 100000 300000 1000000 3000000 --json result.json
 
-Compared with plain pandas (a dict per resource), with Polars, and with a row per resource through FHIRPath, which is how
-FHIR-PYrate works. Polars and fhirpathpy are measured where they can be imported. Every way but the last builds the whole
-table, and the tables must agree; each runs in a process of its own, so that peaks of memory are its own.
+Compared with plain pandas (a dict per resource), with Polars, and with a row per resource through FHIRPath, which is
+how FHIR-PYrate works. Polars and fhirpathpy are measured where they can be imported. Every way but the last builds the
+whole table, and the tables must agree; each runs in a process of its own, so that peaks of memory are its own.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ WAYS: dict[str, Callable[[Path], pd.DataFrame]] = {
 def measure(way: str, folder: Path, observations: int) -> dict[str, Any]:
     """Time, peak memory and a fingerprint of the table that one way builds, in a fresh process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        seconds, peak, rows, fingerprint = pool.apply(_measured, (way, folder))
+        seconds, cpu, peak, rows, fingerprint = pool.apply(_measured, (way, folder))
     return {
         "way": way,
         "observations": observations,
         "seconds": round(seconds, 2),
+        "cpu_seconds": round(cpu, 2),
         "per_second": round(observations / seconds),
         "peak_mib": round(peak),
         "rows": rows,
@@ -65,25 +66,26 @@ def measure(way: str, folder: Path, observations: int) -> dict[str, Any]:
     }
 
 
-def _measured(way: str, folder: Path) -> tuple[float, float, int, list[float]]:
-    start = time.perf_counter()
+def _measured(way: str, folder: Path) -> tuple[float, float, float, int, list[float]]:
+    start, cpu = time.perf_counter(), time.process_time()
     table = WAYS[way](folder)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     names = [feature.name for feature in STUDY.features]
     fingerprint = [float(x) for x in np.nan_to_num([table[name].mean() for name in names])]
     fingerprint += [float(table[name].notna().sum()) for name in names]
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(table), fingerprint
+    return seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(table), fingerprint
 
 
 def measure_fhirpath(folder: Path) -> dict[str, Any]:
     """A row per resource through FHIRPath; only flat rows, no windows, on the first resources."""
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     rows = peers.with_fhirpath(folder, FHIRPATH_RESOURCES)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     return {
         "way": "fhirpath (flat rows only)",
         "observations": rows,
         "seconds": round(seconds, 2),
+        "cpu_seconds": round(cpu, 2),
         "per_second": round(rows / seconds),
         "peak_mib": None,
         "rows": rows,
@@ -95,6 +97,8 @@ def main() -> None:
     """Measure and print a table."""
     arguments = _parser().parse_args()
     results = []
+    heads = ("observations", "seconds", "CPU seconds", "per second", "peak MiB", "rows")
+    print(f"{'way':<26}" + "".join(f"{head:>13}" for head in heads))
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         for size in arguments.sizes:
             here = Path(folder) / str(size)
@@ -116,28 +120,26 @@ def main() -> None:
 
 
 def _check_agreement(results: list[dict[str, Any]]) -> None:
+    ours = {one["observations"]: one for one in results if one["way"] == "spinney"}
     for one in results:
-        ours = next(r for r in results if r["way"] == "spinney" and r["fingerprint"])
-        same = [r for r in results if r["observations"] == one["observations"] and r["way"] == "spinney"]
-        if one["fingerprint"] and same:
-            ours = same[0]
-            assert one["rows"] == ours["rows"], f"{one['way']} has {one['rows']} rows, not {ours['rows']}"
-            assert np.allclose(one["fingerprint"], ours["fingerprint"]), f"{one['way']} has another table"
+        if one["fingerprint"]:
+            mine = ours[one["observations"]]
+            assert one["rows"] == mine["rows"], f"{one['way']} has {one['rows']} rows, not {mine['rows']}"
+            assert np.allclose(one["fingerprint"], mine["fingerprint"]), f"{one['way']} has another table"
     print("all ways that build the table agree on it")
 
 
 def _print_one(one: dict[str, Any]) -> None:
-    if not getattr(_print_one, "begun", False):
-        print(
-            f"{'way':<28}{'observations':>14}{'seconds':>10}{'per second':>12}{'peak MiB':>10}{'rows':>10}", flush=True
-        )
-        _print_one.begun = True  # type: ignore[attr-defined]
     peak = "" if one["peak_mib"] is None else f"{one['peak_mib']:,}"
-    print(
-        f"{one['way']:<28}{one['observations']:>14,}{one['seconds']:>10,.2f}{one['per_second']:>12,}{peak:>10}"
-        f"{one['rows']:>10,}",
-        flush=True,
+    figures = (
+        f"{one['observations']:,}",
+        one["seconds"],
+        one["cpu_seconds"],
+        f"{one['per_second']:,}",
+        peak,
+        one["rows"],
     )
+    print(f"{one['way']:<26}" + "".join(f"{figure:>13}" for figure in figures), flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:

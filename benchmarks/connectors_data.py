@@ -25,36 +25,20 @@ CODES = {
     "6298-4": ("mmol/L", 4.2, 0.5),
     "718-7": ("g/dL", 14, 1.5),
 }
-WINDOWS = {
-    "last": 365,
-    "mean": 365,
-    "slope": 730,
-    "min": 365,
-    "max": 365,
-    "std": 730,
-    "median": 365,
-    "p90": 730,
-    "count": 365,
+WINDOWS = {"slope": 730, "std": 730, "p90": 730}
+STATISTICS = {
+    "8480-6": ("last", "slope"),
+    "8462-4": ("last",),
+    "8867-4": ("mean", "std"),
+    "29463-7": ("last",),
+    "9279-1": ("max",),
+    "2339-0": ("median", "p90"),
+    "38483-4": ("last", "max"),
+    "2947-0": ("min",),
+    "6298-4": ("last",),
+    "718-7": ("count", "mean"),
 }
-RECIPES = [
-    (code, statistic, WINDOWS[statistic])
-    for code, statistics in zip(
-        CODES,
-        [
-            ("last", "slope"),
-            ("last",),
-            ("mean", "std"),
-            ("last",),
-            ("max",),
-            ("median", "p90"),
-            ("last", "max"),
-            ("min",),
-        ]
-        + [("last",), ("count", "mean")],
-        strict=True,
-    )
-    for statistic in statistics
-]
+RECIPES = [(code, statistic, WINDOWS.get(statistic, 365)) for code, every in STATISTICS.items() for statistic in every]
 
 STUDY = Study.model_validate(
     {
@@ -124,7 +108,7 @@ def _observation(number: int, code: str, unit: str, value: float, when: datetime
         f'"meta":{{"versionId":"1","lastUpdated":"2021-01-01T00:00:00.000+00:00"}},"status":"final",'
         f'"category":[{{"coding":[{{"system":"http://terminology.hl7.org/CodeSystem/observation-category",'
         f'"code":"vital-signs","display":"vital-signs"}}]}}],'
-        f'"code":{{"coding":[{{"system":"{LOINC}","code":"{code}","display":"Some measurement"}}],"text":"Some measurement"}},'
+        f'"code":{{"coding":[{{"system":"{LOINC}","code":"{code}","display":"Measured"}}],"text":"Measured"}},'
         f'"subject":{{"reference":"Patient/{_patient(number // OBSERVATIONS_PER_PATIENT)}"}},'
         f'"encounter":{{"reference":"Encounter/b940a0ec-50c7-4f55-ad50-3da921d76137"}},'
         f'"effectiveDateTime":"{time}+00:00","issued":"{time}.139+00:00",'

@@ -23,6 +23,7 @@ CREATE TEMP MACRO calendar_day(t) AS (
 );
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
+CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);
 CREATE TEMP MACRO person(reference) AS (
     nullif(regexp_extract(reference, '(?:Patient/|urn:uuid:|urn:oid:)([^/|]+)', 1), '')
 );

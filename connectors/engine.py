@@ -53,6 +53,8 @@ class Built:
     index_events: int
     left_out: Counter[str]
     """Reason -> index events."""
+    strangers: int
+    """Index events of patients about whom the source tells nothing else."""
 
 
 def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> Built:
@@ -68,7 +70,8 @@ def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) ->
         bench.execute(f"{into} {_finished(study)}")
     table: pa.Table = bench.sql("SELECT * FROM cohort ORDER BY patient, index_time").to_arrow_table()
     left_out[NOT_ELIGIBLE] = left_out.pop("", 0) - table.num_rows
-    return Built(table, index_events, +left_out)
+    strangers = bench.execute("SELECT count(*) FROM candidate WHERE stranger").fetchall()[0][0]
+    return Built(table, index_events, +left_out, strangers)
 
 
 def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> Counter[str]:
@@ -83,6 +86,7 @@ def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Stud
             WHERE {_chosen(cohort.index)} AND {at} <= {instant(relevant.now)}
         ), row AS (
             SELECT i.*, i.index_time + {_interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
+                p.patient IS NULL AS stranger,
                 date_sub('year', p.birth, CAST(i.index_time AS DATE)) AS age
             FROM index_event i LEFT JOIN person p ON p.patient = i.patient
         )

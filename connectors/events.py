@@ -15,7 +15,7 @@ import duckdb
 
 from connectors.bench import name, text, texts
 from connectors.fhir_shapes import PATIENT_MEMBERS, SHAPES, Shape
-from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Pulled
+from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
 from spinney.errors import SourceFailed
 
 LARGEST_RESOURCE = 64 * 2**20
@@ -34,7 +34,11 @@ class Staged:
 
 
 def stage(
-    bench: duckdb.DuckDBPyConnection, pulled: Pulled, folder: Path, invalid: Mapping[str, Sequence[str]] | None = None
+    bench: duckdb.DuckDBPyConnection,
+    pulled: Pulled,
+    folder: Path,
+    invalid: Mapping[str, Sequence[str]] | None = None,
+    progress: Progress | None = None,
 ) -> Staged:
     """Parse what a source left. `invalid` has the ids, by kind, that failed validation."""
     staged = Staged()
@@ -50,6 +54,8 @@ def stage(
                 f"{kind}: {files[0].name} can't be parsed ({type(error).__name__}); is it whole?"
             ) from None
         _count(bench, staged, kind, out)
+        if progress is not None:
+            progress(kind, staged.read[kind], staged.read[kind])
         if kind == "Patient":
             staged.patients = out
         else:
@@ -91,7 +97,7 @@ def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path], invalid: S
     )
     SELECT patient, {text(kind)} AS kind, part.code, moment(time_text) AS "time", moment(until_text) AS "until",
         moment(recorded_text) AS recorded, finite(part.number) AS "value", part.words AS "text", part.unit,
-        status, "class", hash(id) AS id, updated, place,
+        status, "class", key(id) AS id, updated, place,
         CASE {_envelope_reasons(kind, invalid)}
             WHEN patient IS NULL THEN 'no subject'
             {_event_reasons("part.number")}
@@ -119,7 +125,7 @@ def _patients_from_fhir(files: Sequence[Path], invalid: Sequence[str]) -> str:
     return f"""
     SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, moment(deceasedDateTime) AS died,
         coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL AS died_undated,
-        hash(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
+        key(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
         CASE {_envelope_reasons("Patient", invalid)}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
@@ -158,7 +164,7 @@ _EVENT_ROWS = """
 _PATIENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source})
     SELECT patient, calendar_day(birth) AS birth, sex, moment(died) AS died, false AS died_undated,
-        hash(patient) AS id, NULL::TIMESTAMP AS updated, 1 AS place,
+        key(patient) AS id, NULL::TIMESTAMP AS updated, 1 AS place,
         CASE WHEN patient IS NULL THEN 'no id'
             WHEN birth IS NOT NULL AND calendar_day(birth) IS NULL THEN 'broken date'
             WHEN broken(died) THEN 'broken date'

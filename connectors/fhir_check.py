@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
+
+from spinney.errors import SourceFailed
 
 Extent = Literal["all", "sample", "none"]
 
@@ -53,5 +56,8 @@ def _id(line: bytes) -> str | None:
 
 def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
     for path in paths:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            yield from (line for line in file if line.strip())
+        try:
+            with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+                yield from (line for line in file if line.strip())
+        except (OSError, EOFError, zlib.error):
+            raise SourceFailed(f"{path.name} can't be read; is it whole?") from None

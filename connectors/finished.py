@@ -48,6 +48,7 @@ def finish(
     except duckdb.Error as error:
         raise SourceFailed(f"{path.name} can't be read as a table ({type(error).__name__}); is it whole?") from None
     counts = dict(bench.execute("SELECT reason, count(*) FROM finished GROUP BY reason").fetchall())
+    counts["broken line"] = _rejected(bench) if path.suffix != ".parquet" else 0
     newest = bench.execute("SELECT max(index_time) FROM finished WHERE reason IS NULL").fetchall()[0][0]
     notes = [f"{one.name}: no such column in the table" for one in study.features if one.name not in there]
     if patient is None:
@@ -55,7 +56,7 @@ def finish(
     return Finished(
         bench.sql("SELECT * EXCLUDE (reason) FROM finished WHERE reason IS NULL").to_arrow_table(),
         sum(counts.values()),
-        Counter({(TABLE, reason): count for reason, count in counts.items() if reason is not None}),
+        Counter({(TABLE, reason): count for reason, count in counts.items() if reason is not None and count}),
         newest.replace(tzinfo=UTC) if newest else None,
         notes,
     )
@@ -63,7 +64,11 @@ def finish(
 
 def _csv(path: Path) -> str:
     missing = texts(["", "NA", "NaN", "nan", *MISSING_WORDS])
-    return f"read_csv({text(path)}, all_varchar = true, header = true, nullstr = [{missing}])"
+    return f"read_csv({text(path)}, all_varchar = true, header = true, store_rejects = true, nullstr = [{missing}])"
+
+
+def _rejected(bench: duckdb.DuckDBPyConnection) -> int:
+    return int(bench.execute("SELECT count(DISTINCT line) FROM reject_errors").fetchall()[0][0])
 
 
 def _check(there: list[str], needed: list[str | None], path: Path) -> None:

@@ -7,10 +7,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from duckdb import DuckDBPyConnection
 
 from connectors.bench import open_bench
 from connectors.engine import build
@@ -25,7 +26,7 @@ from connectors.sources import TABLE, Progress, Pulled, Source, Wanted
 from connectors.sources.files import FilesSettings
 from connectors.vault import CohortRef, Vault
 from spinney.encode import encode_label
-from spinney.errors import CohortRejected
+from spinney.errors import CohortRejected, SourceFailed
 from spinney.parts import Part, parts_by_hash
 from spinney.study import Study
 
@@ -57,6 +58,13 @@ class PullReport:
     watermark: datetime | None = None
     notes: list[str] = field(default_factory=list)
 
+    def plain(self) -> dict[str, Any]:
+        """The same as plain values, for JSON and for logs."""
+        return {
+            name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
+            for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
+        }
+
     @property
     def quarantined_share(self) -> float:
         """Part of what was read that is in quarantine."""
@@ -85,12 +93,14 @@ def pull(
     vault = site.vault
     report = PullReport()
     with vault.staging(study.name) as staging:
-        origin = source or source_of(site, study.name)
-        pulled = origin.pull(_wanted(study, site, now), staging, progress or (lambda *_: None))
+        tell = progress or (lambda *_: None)
+        pulled = (source or source_of(site, study.name)).pull(_wanted(study, site, now), staging, tell)
         report.notes += pulled.notes
         report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
-        work = _emptied(staging / "work")
-        table = _table(study, site, pulled, work, now, report)
+        try:
+            table = _table(study, site, pulled, _emptied(staging / "work"), now, report, tell)
+        except duckdb.Error as error:  # its text may quote what a patient's record says
+            raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
         if study.cohort and study.cohort.imputation != "none":
             table = _imputed(table, study, vault, report)
         cohort, unripe = _kept(table, study, vault, report)
@@ -105,13 +115,21 @@ def _wanted(study: Study, site: SiteSettings, now: datetime) -> list[Wanted]:
     return wanted_of(study, site.codes, now)
 
 
-def _table(study: Study, site: SiteSettings, pulled: Pulled, work: Path, now: datetime, report: PullReport) -> pa.Table:
+def _table(
+    study: Study,
+    site: SiteSettings,
+    pulled: Pulled,
+    work: Path,
+    now: datetime,
+    report: PullReport,
+    progress: Progress,
+) -> pa.Table:
     """The table with `ripe` as its last column."""
     with open_bench(work, site.timezone) as bench:
         if pulled.table is not None:
             return _finished(bench, study, site, pulled.table, report)
         invalid, report.validated = invalid_ids(pulled.files, site.validation, site.validation_sample)
-        staged = stage(bench, pulled, work, invalid)
+        staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
         report.quarantined.update(staged.quarantined)
         relevant = choose_relevant(bench, staged, study, site.maps, now, work / "relevant")
@@ -121,10 +139,14 @@ def _table(study: Study, site: SiteSettings, pulled: Pulled, work: Path, now: da
         report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
         built = build(bench, relevant, study)
         report.index_events, report.left_out = built.index_events, built.left_out
+        if built.strangers:
+            report.notes.append(f"{built.strangers:,} index events are of patients whom the source does not describe")
         return built.table
 
 
-def _finished(bench: DuckDBPyConnection, study: Study, site: SiteSettings, path: Path, report: PullReport) -> pa.Table:
+def _finished(
+    bench: duckdb.DuckDBPyConnection, study: Study, site: SiteSettings, path: Path, report: PullReport
+) -> pa.Table:
     own = site.source
     names = (own.patient_column, own.index_time_column) if isinstance(own, FilesSettings) else PLAIN_NAMES
     finished = finish(bench, path, study, *names)
@@ -158,7 +180,7 @@ def _kept(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> tu
     if not ripe.num_rows:
         raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
     cohort = vault.write(ripe, study, report.watermark)
-    return cohort, vault.write(still_open.drop_columns([study.label.name]), study, report.watermark)
+    return cohort, vault.write(still_open.drop_columns([study.label.name]), study, report.watermark, ripe=False)
 
 
 def _why_empty(report: PullReport) -> str:
@@ -166,6 +188,10 @@ def _why_empty(report: PullReport) -> str:
     if report.unripe:
         reasons.insert(0, f"{report.unripe:,} not ripe yet")
     return f"of {report.index_events:,} index events: {', '.join(reasons) or 'none'}"
+
+
+def _words(key: str | tuple[str, str]) -> str:
+    return key if isinstance(key, str) else ": ".join(key)
 
 
 def _emptied(folder: Path) -> Path:

@@ -7,10 +7,11 @@ Also what a report needs to know about them: the newest moment, codes without a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -19,6 +20,7 @@ from connectors.bench import instant, text, texts
 from connectors.events import Staged
 from connectors.recipes import DID_NOT_HAPPEN, event_features, unit_of, wanted_of
 from connectors.units import NO_UNIT, Conversion, conversion
+from spinney.definition import COUNTING, EventFeature
 from spinney.errors import CohortRejected
 from spinney.study import Study
 
@@ -84,7 +86,8 @@ def choose_relevant(
             left_out[kind, reason] += count
     _write(bench, [_mapped(staged.events[kind], codes) for kind, codes in present.items()], buckets, now, folder)
     relevant = Relevant(folder, buckets, now, _watermark(bench, folder, now), left_out=left_out)
-    relevant.notes += [f"{kind}: none in this source" for kind in wanted if kind not in present]
+    kinds = [*(["Patient"] if staged.patients is None else []), *(kind for kind in wanted if kind not in present)]
+    relevant.notes += [f"{kind}: none in this source" for kind in kinds]
     _look(bench, relevant, staged, study)
     return relevant
 
@@ -164,11 +167,12 @@ def _look(bench: duckdb.DuckDBPyConnection, relevant: Relevant, staged: Staged, 
     problems: dict[tuple[str, str, str | None, str, str], int] = {}
     for place, source in event_features(study).items():
         mine = [row for row in counts if row[0] == source.kind and (not source.codes or row[1] in source.codes)]
-        if source.codes and not mine:
-            relevant.notes += [_without_match(bench, staged, source.kind, code) for code in source.codes]
+        relevant.notes += _emptiness(bench, staged, source, mine)
         target = unit_of(study, place)
         for kind, code, unit, _, values, _ in mine:
-            outcome = conversion(unit, target, source.molar_mass) if target is not None and values else Conversion()
+            if not values:
+                continue
+            outcome = Conversion() if target is None else conversion(unit, target, source.molar_mass)
             if isinstance(outcome, Conversion):
                 relevant.conversions.append((place, unit, outcome))
             else:
@@ -188,10 +192,22 @@ def _unit_note(code: str, unit: str | None, target: str, reason: str, values: in
     return f"{short(code)}: {values:,} values in {shown}, not {target} ({reason}); map it under units in site.yaml"
 
 
+def _emptiness(
+    bench: duckdb.DuckDBPyConnection, staged: Staged, source: EventFeature, mine: Sequence[Sequence[Any]]
+) -> list[str]:
+    """Why a feature has no value at all: its codes never occur, or never with a number."""
+    if source.kind not in staged.events:
+        return []
+    if source.codes and not mine:
+        return [_without_match(bench, staged, source.kind, code) for code in source.codes]
+    if source.value == "number" and source.statistic not in COUNTING and not sum(row[4] for row in mine):
+        total = sum(row[3] for row in mine)
+        return [f"{' or '.join(map(short, source.codes))}: {total:,} {plural(source.kind)}, but none has a number"]
+    return []
+
+
 def _without_match(bench: duckdb.DuckDBPyConnection, staged: Staged, kind: str, code: str) -> str:
     """One line that says that a code never occurs, and which codes look like it."""
-    if kind not in staged.events:
-        return f"{short(code)}: no {plural(kind)} at all in this source"
     nearest = bench.execute(
         f"SELECT code, count(*) FROM read_parquet({text(staged.events[kind])}) WHERE code IS NOT NULL GROUP BY code "
         f"ORDER BY levenshtein(split_part(code, '|', 2), {text(code.partition('|')[2])}), count(*) DESC, code LIMIT 3"

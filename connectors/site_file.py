@@ -48,7 +48,8 @@ def read_site(path: str | Path) -> SiteSettings:
     """The settings in a file, or StudyInvalid with every mistake in it. Paths in it are relative to its folder."""
     site = read_settings(path, SiteSettings)
     folder = Path(path).resolve().parent
-    return _anchored(site, folder)
+    anchored: SiteSettings = _anchored(site, folder)
+    return anchored
 
 
 def source_of(site: SiteSettings, study: str) -> Source:

@@ -69,14 +69,15 @@ class Vault:
         hidden = [hmac.digest(key, str(one).encode(), "sha256")[:PSEUDONYM_BYTES].hex() for one in known]
         return pa.array(hidden, pa.string()).take(pc.index_in(patients, pa.array(known, patients.type)))
 
-    def write(self, table: pa.Table, study: Study, watermark: datetime | None) -> CohortRef:
-        """Keep the columns that the study names, and no others."""
+    def write(self, table: pa.Table, study: Study, watermark: datetime | None, *, ripe: bool = True) -> CohortRef:
+        """Keep the columns that the study names, and no others. Rows that are not ripe are kept apart."""
         allowed = ["patient", "index_time", *(feature.name for feature in study.features), study.label.name]
         table = table.select([column for column in allowed if column in table.column_names])
         table = table.set_column(0, "patient", self.pseudonyms(table["patient"]))
         table = canonical(table)
         digest = digest_of(table)
-        path = _private(self.folder / "cohorts" / study.name) / f"{study.digest[:12]}-{digest[:16]}.parquet"
+        folder = _private(self.folder / ("cohorts" if ripe else "unripe") / study.name)
+        path = folder / f"{study.digest[:12]}-{digest[:16]}.parquet"
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
         partial = path.with_suffix(".partial")
         partial.touch(mode=0o600)
@@ -98,7 +99,7 @@ class Vault:
         return table
 
     def cohorts(self, study: str) -> list[CohortRef]:
-        """What the vault holds for a study (by name), oldest first."""
+        """The ripe cohorts that the vault holds for a study (by name), oldest first."""
         notes = sorted((self.folder / "cohorts" / study).glob("*.json"), key=lambda note: note.stat().st_mtime_ns)
         try:
             refs = [CohortRef.model_validate_json(note.read_bytes()) for note in notes]
@@ -109,9 +110,11 @@ class Vault:
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
         """Delete cohorts that are older, and what pulls left behind. Says how many cohorts."""
         oldest = ((now or datetime.now(UTC)) - older_than).timestamp()
-        gone = [note for note in self.folder.glob("cohorts/*/*.json") if note.stat().st_mtime < oldest]
+        notes = [*self.folder.glob("cohorts/*/*.json"), *self.folder.glob("unripe/*/*.json")]
+        gone = [note for note in notes if note.stat().st_mtime < oldest]
         for note in gone:
-            note.with_suffix(".parquet").unlink(missing_ok=True)
+            for suffix in (".parquet", ".npz"):  # the table, and its arrays where a round has used it
+                note.with_suffix(suffix).unlink(missing_ok=True)
             note.unlink()
         for left in self.folder.glob("staging/*/"):
             if left.stat().st_mtime < oldest:
@@ -173,7 +176,7 @@ def _value_bytes(column: pa.Array) -> bytes:
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int64())
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    return values.astype("<f8" if values.dtype.kind == "f" else "<i8").tobytes()
+    return bytes(values.astype("<f8" if values.dtype.kind == "f" else "<i8").tobytes())
 
 
 def _private(folder: Path) -> Path:

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from spinney.errors import TreeRefused
 from spinney.export import Rounding
-from spinney.tree import LEAF, Forest, depths
+from spinney.tree import LEAF, Forest, check_shape
 
 MAGIC, VERSION = b"SPNY", 1
 HEADER = struct.Struct("<4sBHII8s")
 NODE_BYTES_AT_MOST = 8
+NODE_MEMORY_AT_MOST = 48
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Limits:
         """Longer input is refused unread."""
         return HEADER.size + self.nodes * NODE_BYTES_AT_MOST + 1024
 
+    @property
+    def memory_bytes(self) -> int:
+        """Decoding never takes more memory than this, whatever the sender wrote."""
+        return self.nodes * NODE_MEMORY_AT_MOST + (1 << 20)
+
 
 def grid_digest(rounding: Rounding) -> bytes:
     """Two houses that round differently must not misread each other."""
@@ -50,7 +56,10 @@ def encode(forest: Forest, rounding: Rounding) -> bytes:
     """The forest's bytes."""
     split = forest.feature != LEAF
     features = forest.feature[split]
-    thresholds = np.rint(forest.threshold[split] / rounding.steps[features])
+    steps = rounding.steps[features]
+    thresholds = np.rint(forest.threshold[split] / steps)
+    if not np.array_equal(thresholds * steps, forest.threshold[split]):
+        raise TreeRefused("thresholds are not on the study's grid; moved now, a leaf could fall below the floor")
     shares = np.rint(forest.probability[~split] / rounding.probability)
     streams = [
         np.packbits(split).tobytes(),
@@ -82,25 +91,20 @@ def decode(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
     shape, features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(len(sizes)))
 
     split = _bits(shape, nodes)
-    if int(np.count_nonzero(split)) != splits:
-        raise TreeRefused("splits and leaves don't add up")
-    feature = np.full(nodes, LEAF, dtype=np.int16)
-    feature[split] = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name")
-    steps = rounding.steps[feature[split]]
-    codes = _checked(_unplaned(thresholds, splits), np.rint(1 / steps), "a threshold outside the feature's range")
-    threshold, probability = np.zeros(nodes), np.zeros(nodes)
-    threshold[split] = codes * steps
-    most = np.ceil(1 / rounding.probability)
-    shares_of = _checked(_unplaned(shares, leaves), most, "a probability outside 0..1")
-    probability[~split] = np.minimum(shares_of * rounding.probability, 1.0)
-    missing_left = np.zeros(nodes, dtype=bool)
-    missing_left[split] = _bits(missing, splits)
+    check_shape(split, trees, limits.depth)
+    asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name")
+    most = np.rint(1 / rounding.steps)[asked]
+    codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range")
+    most_share = np.rint(1 / rounding.probability)
+    said = _checked(_unplaned(shares, leaves), most_share, "a probability outside 0..1")
 
-    forest = Forest(feature, threshold, missing_left, probability)
-    if len(forest) != trees:
-        raise TreeRefused(f"{trees} trees were announced and {len(forest)} came")
-    depths(forest, limits.depth)
-    return forest
+    feature, missing_left = np.full(nodes, LEAF, dtype=np.int16), np.zeros(nodes, dtype=bool)
+    threshold, probability = np.zeros(nodes), np.zeros(nodes)
+    feature[split] = asked
+    missing_left[split] = _bits(missing, splits)
+    threshold[split] = codes * rounding.steps[asked]
+    probability[~split] = np.minimum(said * rounding.probability, 1.0)
+    return Forest(feature, threshold, missing_left, probability)
 
 
 def _read_header(data: bytes, rounding: Rounding, limits: Limits) -> tuple[int, int]:
@@ -147,19 +151,21 @@ def _planes(values: NDArray[np.float64] | NDArray[np.int16], width: int) -> byte
     return np.ascontiguousarray(values.astype("<u2").view(np.uint8).reshape(-1, 2).T[:width]).tobytes()
 
 
-def _unplaned(raw: NDArray[np.uint8], count: int) -> NDArray[np.int64]:
-    planes = raw.reshape(-1, count) if count else raw.reshape(1, 0)
-    return np.asarray(sum(plane.astype(np.int64) << (8 * place) for place, plane in enumerate(planes)))
+def _unplaned(raw: NDArray[np.uint8], count: int) -> NDArray[np.uint16]:
+    values = np.zeros(count, dtype=np.uint16)
+    for place in range(len(raw) // count if count else 0):
+        values |= raw[place * count : (place + 1) * count].astype(np.uint16) << (8 * place)
+    return values
 
 
 def _bits(raw: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
     bits = np.unpackbits(raw)
     if bits[count:].any():
         raise TreeRefused("padding is not empty")
-    return bits[:count].astype(bool)
+    return bits[:count].view(bool)
 
 
-def _checked(codes: NDArray[np.int64], most: float | NDArray[np.float64], fault: str) -> NDArray[np.int64]:
+def _checked(codes: NDArray[np.uint16], most: float | NDArray[np.float64], fault: str) -> NDArray[np.uint16]:
     outside = int(np.count_nonzero(codes > most))
     if outside:
         raise TreeRefused(f"{fault} ({outside} times)")

@@ -226,6 +226,9 @@ def mistakes_in(cohort: CohortDefinition, features: Sequence[Feature], label: La
     compared = {name for rule in cohort.quality.rules for name in (rule.column, rule.than) if isinstance(name, str)}
     for name in sorted((compared | set(cohort.quality.largest_missing)) - names):
         yield f"quality: {name} is no feature"
+    words = {feature.name for feature in features if feature.kind == "categorical"}
+    for name in sorted(compared & words):
+        yield f"quality: {name} is categorical, and rules compare numbers"
 
 
 def _mistakes_in_feature(feature: Feature) -> Iterator[str]:

@@ -12,16 +12,42 @@ from spinney.settings import Privacy
 VECTOR_DECIMALS = 3
 
 
-def characteristic_vector(cohort: Cohort, privacy: Privacy) -> NDArray[np.float64]:
-    """Mean of each scaled feature, share of each category; NaN where the site has too few known values to say."""
+def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool = False) -> NDArray[np.float64]:
+    """Mean of each scaled feature, share of each category; NaN where the site has too few known values to say.
+
+    With `missing_rates` the share of rows without a value follows, a number per feature of the study.
+    """
     people = cohort.patient_count
     if people < privacy.smallest_cohort:
         raise Declined(f"{people} patients are fewer than the study's smallest cohort of {privacy.smallest_cohort}")
     known = np.count_nonzero(~np.isnan(cohort.X), axis=0)
-    enough = known >= privacy.smallest_cohort
+    enough = _patients_known(cohort) >= privacy.smallest_cohort
     total = np.nansum(cohort.X, axis=0, dtype=np.float64)
     mean = np.divide(total, known, out=np.full(len(known), np.nan), where=enough)
+    if missing_rates:
+        mean = np.concatenate([mean, 1 - known[_first_columns(cohort)] / len(cohort)])
     return np.asarray(np.round(mean, VECTOR_DECIMALS))
+
+
+def _patients_known(cohort: Cohort) -> NDArray[np.int64]:
+    """Patients with a value in each column; many values of one patient tell about that patient."""
+    return np.array([len(np.unique(cohort.patients[~np.isnan(column)])) for column in cohort.X.T])
+
+
+def vector_names(cohort: Cohort, missing_rates: bool = False) -> tuple[str, ...]:
+    """What each number of the characteristic vector is about."""
+    names = [column.name for column in cohort.columns]
+    if missing_rates:
+        names += [f"{cohort.columns[place].feature.name} missing" for place in _first_columns(cohort)]
+    return tuple(names)
+
+
+def _first_columns(cohort: Cohort) -> list[int]:
+    """The place of each feature's first column; a categorical feature is known in all of its columns or in none."""
+    places: dict[str, int] = {}
+    for place, column in enumerate(cohort.columns):
+        places.setdefault(column.feature.name, place)
+    return list(places.values())
 
 
 def rounded_rows(rows: int, privacy: Privacy) -> int:

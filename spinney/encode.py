@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,7 @@ def encode(frame: Any, columns: Sequence[Column]) -> tuple[Matrix, NDArray[np.bo
     matrix = np.full((len(frame), len(columns)), np.nan, dtype=np.float32)
     names = set(map(str, frame.columns))
     present = np.array([column.feature.name in names for column in columns])
-    raw: dict[str, NDArray[Any]] = {}
+    raw: dict[str, NDArray[np.float64]] = {}
     for index, column in enumerate(columns):
         if present[index]:
             name = column.feature.name
@@ -63,7 +65,7 @@ def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
     """1 where the label means yes, 0 elsewhere; an unknown outcome is an error, not a no."""
     if label.name not in set(map(str, frame.columns)):
         raise CohortRejected(f"label {label.name} is a column", advice="add the column or mend label.name in the study")
-    words = texts(np.asarray(frame[label.name], dtype=object))
+    words = texts(np.asarray(_column(frame, label.name), dtype=object))
     unknown = int(sum(word is None for word in words))
     if unknown:
         raise CohortRejected(f"label {label.name} is known", unknown, "leave rows without an outcome out of the table")
@@ -71,38 +73,50 @@ def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
 
 
 def texts(values: NDArray[Any]) -> list[str | None]:
-    """Values as words: 1, 1.0 and "1" are the same word; missing is None."""
-    known = {value: _text(value) for value in {*values.tolist()} if value == value}
+    """Values as words: 1, 1.0, True and "1" are the same word; missing or blank is None."""
+    known = {value: _text(value) for value in {*values.tolist()}}
     return [known.get(value) for value in values.tolist()]
 
 
 def _text(value: Any) -> str | None:
-    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"} or value != value:
         return None
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, (Integral, np.bool_)):
         return str(int(value))
-    if isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    return str(value).strip()
+    if isinstance(value, (Real, Decimal)) and float(value).is_integer():
+        return str(int(float(value)))
+    return str(value).strip() or None
 
 
-def _raw_values(frame: Any, feature: Feature) -> NDArray[Any]:
-    values = frame[feature.name]
+def _column(frame: Any, name: str) -> Any:
+    values = frame[name]
+    if values.ndim != 1:
+        raise CohortRejected(f"{name} is one column", advice="rename or drop the others of this name")
+    return values
+
+
+def _raw_values(frame: Any, feature: Feature) -> NDArray[np.float64]:
+    """Numbers as they are, categories as their places in the study; NaN where missing or not allowed."""
+    values = _column(frame, feature.name)
     if feature.categories:
-        return np.asarray(texts(np.asarray(values, dtype=object)), dtype=object)
+        place: dict[str | None, int] = {word: at for at, word in enumerate(feature.categories)}
+        words = texts(np.asarray(values, dtype=object))
+        return np.array([place.get(word, np.nan) for word in words], dtype=np.float64)
     try:
+        if values.dtype.kind in "mM":
+            raise TypeError("a time is no number")
         pandas = hasattr(values, "to_numpy")  # a pandas column knows what its own missing values are
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) if pandas else np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise CohortRejected(f"{feature.name} is a number", advice=f"the study says {feature.kind}") from None
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def _scaled(values: NDArray[Any], column: Column) -> NDArray[np.float64]:
+def _scaled(values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
     if column.category is not None:
-        allowed = column.feature.categories or ()
-        return np.where(np.isin(values, allowed), values == column.category, np.nan).astype(np.float64)
+        place = (column.feature.categories or ()).index(column.category)
+        return np.where(np.isnan(values), np.nan, values == place)
     if column.feature.range is not None:
         low, high = column.feature.range
-        return np.clip((values - low) / (high - low), 0.0, 1.0)
+        return np.asarray((np.clip(values, low, high) - low) / (high - low))
     return np.where((values == 0) | (values == 1), values, np.nan)

@@ -57,3 +57,6 @@ class ReleaseRefused(Refused):
 
 class SourceFailed(SpinneyError):
     """A data source did not deliver; the message says what to do next."""
+
+    transient = False
+    """True where the same attempt may succeed in a while."""

@@ -77,6 +77,8 @@ def export_tree(
     after = _subtree_ends(feature)
     merged = _collapse(feature, after, ends, patients[used], floor)
     probability = _shares(merged[ends], weight[used], y[used], len(feature))
+    if not merged.any() and len(np.unique(patients[used])) < floor:
+        probability[0] = 0.5  # even all of its patients together are too few: the tree says nothing
     if rounding is not None:
         probability = rounding.share(probability)
     return _without_idle_splits(_pruned(bare, merged, probability))

@@ -90,6 +90,12 @@ class House:
     history: MutableMapping[str, int] = field(default_factory=dict)  # tree digest -> round in which it was scored
     outcome: Outcome | None = None
 
+    def recall(self, what: str) -> Any:
+        """What an earlier step of this round left in memory; a coordinator that asks out of order is refused."""
+        if what not in self.memory:
+            raise Refused(f"asked too early: {self.name} has no {what} in this round")
+        return self.memory[what]
+
     def open(self, parcel: Parcel) -> bytes:
         """A parcel's content, if it is what its reference says."""
         content = self.mail.fetch(parcel)

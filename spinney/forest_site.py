@@ -80,13 +80,20 @@ class ForestSite(SitePart):
         except Declined as reason:
             return Decline(str(reason))
         key = house.memory.setdefault("key", new_key())
-        public = public_key(key)
+        public, present = public_key(key), training.present
         rows = rounded_rows(len(training), house.study.privacy)
-        return Description(rows, vector, training.present, public, house.sign(self.key_words(house.name, public)))
+        return Description(
+            rows, vector, present, public, house.sign(key_words(house.study, house.round, house.name, public, present))
+        )
 
     def grow(self, order: GrowOrder) -> Message:
         """Grow a forest and seal what may leave for the peers."""
+        return GrownForest(self.house.mail.post(self.grown(), order.peers))
+
+    def grown(self) -> bytes:
+        """A forest that may leave; not at a site that has declined."""
         house, training = self.house, self.training
+        house.recall("key")
         _, patients = np.unique(training.patients, return_inverse=True)
         seed = seed_of(house.study, house.round, house.name)
         settings = self._tuned(training, patients, seed)
@@ -101,24 +108,25 @@ class ForestSite(SitePart):
             rounding=self.rounding,
             jobs=house.jobs,
         )
-        house.memory["forest"] = codec.encode(forest, self.rounding)
+        house.memory["forest"] = sealed = codec.encode(forest, self.rounding)
         house.memory["unseen"] = (grown.drawn[:, patients] == 0).T
-        return GrownForest(house.mail.post(house.memory["forest"], order.peers))
+        return sealed
 
     def check(self, order: CheckOrder) -> Message:
         """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
         accepted: dict[str, tuple[str, ...]] = {}
         refused: dict[str, str] = {}
         scorable: set[str] = set()
-        known: set[str] = set()
-        for parcel in sorted(order.forests, key=lambda one: one.sender):
+        known = {*self.own_forest().digests}  # whoever else sends one of these has copied it
+        for parcel in self._one_each(order.forests):
             try:
                 forest = self.opened(parcel)
             except Refused as reason:
                 refused[parcel.sender] = str(reason)
                 continue
+            copied = set() if parcel.sender == self.house.name else known
             fresh = [
-                digest for digest in dict.fromkeys(forest.digests) if digest not in known and self._unscored(digest)
+                digest for digest in dict.fromkeys(forest.digests) if digest not in copied and self._unscored(digest)
             ]
             silent = abstains(forest, self.house.cohort.present)
             scorable |= {digest for digest, mute in zip(forest.digests, silent, strict=True) if not mute} & {*fresh}
@@ -129,6 +137,8 @@ class ForestSite(SitePart):
     def finish(self, order: Weights) -> Message:
         """Choose the model that serves this site best."""
         house = self.house
+        if order.weights.shape != (len(order.manifest.trees),) or not np.all(np.abs(order.weights) <= 1):
+            raise Refused("one weight in -1..1 per tree of the manifest is wanted")
         pool = self.pool(order.manifest, order.forests)
         candidates, rules = self.candidates(pool, order)
         outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
@@ -142,19 +152,24 @@ class ForestSite(SitePart):
         local, fedrf = equal_votes(pool, len(order.manifest.trees))
         return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")
 
-    def key_words(self, name: str, public: bytes) -> bytes:
-        """What a site signs so that nobody else can hand out a key in its name, nor an old one again."""
-        return f"spinney round key {self.house.study.digest} {self.house.round} {name} ".encode() + public
-
     def opened(self, parcel: Parcel) -> Forest:
-        """A checked forest."""
+        """A checked forest; the own one is the one that was grown here, whatever the reference says."""
+        if parcel.sender == self.house.name:
+            return self.own_forest()
         if parcel.size > self.limits.message_bytes:
             raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
         return codec.decode(self.house.open(parcel), self.rounding, self.limits)
 
     def own_forest(self) -> Forest:
         """What this site grew in this round."""
-        return codec.decode(self.house.memory["forest"], self.rounding, self.limits)
+        return codec.decode(self.house.recall("forest"), self.rounding, self.limits)
+
+    @staticmethod
+    def _one_each(forests: Sequence[Parcel]) -> list[Parcel]:
+        senders = [parcel.sender for parcel in forests]
+        if len({*senders}) != len(senders):
+            raise Refused("two forests of one site")
+        return sorted(forests, key=lambda parcel: parcel.sender)
 
     def manifest_forest(self, manifest: Manifest, forests: Sequence[Parcel]) -> Forest:
         """The manifest's trees in its order; a manifest that names a tree which nobody sent is refused."""
@@ -162,7 +177,7 @@ class ForestSite(SitePart):
 
     def _named(self, manifest: Manifest, forests: Sequence[Parcel]) -> list[tuple[str, Forest]]:
         held: dict[tuple[str, str], Forest] = {}
-        for parcel in forests:
+        for parcel in self._one_each(forests):
             if parcel.sender in manifest.owners:
                 forest = self.opened(parcel)
                 held |= {(parcel.sender, digest): tree for digest, tree in zip(forest.digests, forest, strict=True)}
@@ -187,7 +202,7 @@ class ForestSite(SitePart):
             counts: Counts = house.memory["fold-counts"]
         else:
             counts = self.own_counts(forest, owners, unseen)
-        return Pool(forest, owners, house.name, unseen, counts)
+        return Pool(forest, owners, house.name, unseen, counts, abstains(forest, house.cohort.present))
 
     def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
         """Counts of every tree on this site's training rows, fold by fold."""
@@ -242,16 +257,20 @@ def present_only(cohort: Cohort) -> NDArray[np.float32]:
     return np.where(cohort.present, cohort.X, np.float32(0.0))
 
 
+def key_words(study: Study, round_: int, name: str, public: bytes, present: NDArray[np.bool_]) -> bytes:
+    """What a site signs so that nobody else can hand out a key or features in its name, nor old ones again."""
+    return f"spinney round key {study.digest} {round_} {name} ".encode() + public + present.tobytes()
+
+
 def seed_of(study: Study, round_: int, name: str) -> int:
     words = f"{study.split.seed}/{round_}/{name}".encode()
     return int.from_bytes(hashlib.sha256(words).digest()[:4], "big")
 
 
 def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:
-    """The local forest and the union of the first `common` trees, one vote each."""
-    own = np.asarray(pool.owners) == pool.home
-    shared = np.arange(len(pool.owners)) < common
+    """The local forest, and the union of the first `common` trees, one vote each."""
+    shared, note = pool.voting(common)
     return (
-        Candidate("local", lambda _: own.astype(np.float64)),
-        Candidate("fedrf", lambda _: shared.astype(np.float64)),
+        Candidate("local", lambda _: pool.ours.astype(np.float64)),
+        Candidate("fedrf", lambda _: shared.astype(np.float64), note),
     )

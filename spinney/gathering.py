@@ -32,13 +32,7 @@ class Cluster:
 
 def welcome(federation: Federation, study: Study) -> dict[str, Description]:
     """Ask who takes part; void below the quorum."""
-    replies = federation.ask("join", dict.fromkeys(federation.sites, Invitation(federation.round)))
-    joined = {}
-    for site, reply in sorted(replies.items()):
-        if isinstance(reply, Description):
-            joined[site] = reply
-        else:
-            federation.leave_out(site, reply.reason if isinstance(reply, Decline) else "answered something else")
+    joined = ask(federation, "join", dict.fromkeys(federation.sites, Invitation(federation.round)), Description)
     require(federation, study)
     return joined
 
@@ -56,13 +50,16 @@ def require(federation: Federation, study: Study) -> None:
 def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]) -> list[Cluster]:
     """Let every group grow, check each other's forests, and agree on one manifest."""
     group_of = {site: tuple(sorted(group)) for group in groups for site in group}
-    grown = federation.ask("grow", {site: GrowOrder(group_of[site]) for site in federation.sites})
-    parcels = {site: reply.forest for site, reply in grown.items() if isinstance(reply, GrownForest)}
+    grown = ask(federation, "grow", {site: GrowOrder(group_of[site]) for site in federation.sites}, GrownForest)
+    parcels = {site: reply.forest for site, reply in grown.items()}
+    for site, parcel in parcels.items():
+        if parcel.sender != site:
+            federation.leave_out(site, f"sent a forest in the name of {parcel.sender}")
     require(federation, study)
     orders = {}
     for site in federation.sites:
-        orders[site] = CheckOrder(tuple(parcels[peer] for peer in group_of[site] if peer in parcels))
-    verdicts = expect(federation.ask("check", orders), Verdict)
+        orders[site] = CheckOrder(tuple(parcels[peer] for peer in group_of[site] if peer in federation.sites))
+    verdicts = ask(federation, "check", orders, Verdict)
     require(federation, study)
     return [_cluster(study, group, parcels, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
 
@@ -75,7 +72,7 @@ def _cluster(
         raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
     trees: list[str] = []
     owners: list[str] = []
-    for owner in group:
+    for owner in members:
         accepted = [verdicts[site].accepted.get(owner, ()) for site in members]
         for digest in accepted[0][: study.forest.trees]:
             able = sum(digest in verdicts[site].scorable for site in members)
@@ -100,6 +97,13 @@ def publish(federation: Federation, clusters: Sequence[tuple[Cluster, NDArray[np
     return hasher.hexdigest()
 
 
-def expect(replies: Mapping[str, Message], kind: type[Kind]) -> dict[str, Kind]:
-    """Only the replies of the right kind."""
-    return {site: reply for site, reply in sorted(replies.items()) if isinstance(reply, kind)}
+def ask(
+    federation: Federation, step: str, orders: Mapping[str, Message], kind: type[Kind], attempt: int = 1
+) -> dict[str, Kind]:
+    """The replies of the right kind, by name; who answers something else is out of the round."""
+    replies = sorted(federation.ask(step, orders, attempt).items())
+    for site, reply in replies:
+        if not isinstance(reply, kind):
+            reason = f"answered {step} with something else"
+            federation.leave_out(site, reply.reason if isinstance(reply, Decline) else reason)
+    return {site: reply for site, reply in replies if isinstance(reply, kind)}

@@ -86,6 +86,7 @@ class ScoreOrder(Message):
     attempt: int
     participants: tuple[str, ...]
     keys: Mapping[str, bytes]
+    present: Mapping[str, NDArray[np.bool_]]  # the features of each participant, signed by it together with its key
     signatures: Mapping[str, bytes]
 
 
@@ -137,8 +138,8 @@ class ReleasedSeed(Message):
 class RingOrder(Message):
     """To a site: take these packets (owner -> parcel), do your part, and pass them on to the next."""
 
-    hop: int
     binding: Binding
+    most: int  # rows of all participants, so that an owner sees sums that can't be
     packets: Mapping[str, Parcel]
 
 

@@ -8,7 +8,7 @@ part. What is reported is measured on test rows that no choice has seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from spinney.cohort import Cohort
 from spinney.metrics import Figure
 from spinney.model import FederatedForest
 from spinney.parts import Part, folds
-from spinney.score import Counts, abstains
+from spinney.score import Counts
 from spinney.traverse import Walker
 from spinney.tree import Forest
 from spinney.votes import scores
@@ -44,11 +44,22 @@ class Pool:
     home: str
     unseen: Flags  # training rows x own trees: the tree was not grown on this patient
     counts: Counts  # folds x trees x (tp, tn, fp, fn) on training rows
+    silent: Flags  # trees that ask a column which this site doesn't have
+
+    @property
+    def ours(self) -> Flags:
+        """Which trees are the site's own."""
+        return np.asarray(np.asarray(self.owners) == self.home)
 
     @property
     def own(self) -> NDArray[np.int64]:
         """Places of the site's own trees."""
-        return np.flatnonzero(np.asarray(self.owners) == self.home)
+        return np.flatnonzero(self.ours)
+
+    def voting(self, common: int) -> tuple[Flags, str]:
+        """Which of the first `common` trees have a say here; the site's own where none has, and a note of it."""
+        shared = (np.arange(len(self.owners)) < common) & ~self.silent
+        return (shared, "") if shared.any() else (self.ours, "no tree of the round has a say here: own trees vote")
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,7 @@ class Candidate:
 
     name: str
     weigh: Weighing
+    note: str = ""  # what a reader of the outcome must know about it
 
 
 @dataclass(frozen=True)
@@ -110,19 +122,20 @@ class Chooser:
         self.cohort, self.present = cohort, cohort.present
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.walker = Walker(pool.forest, len(cohort.columns))
-        self.silent = abstains(pool.forest, cohort.present)
         self.judged, self.judged_rows = self._cross_validated()
 
     def outcome(self) -> Outcome:
         """Choose, then measure."""
         decision = self._decide()
+        said = dict.fromkeys(self.candidates[name].note for name in (self.rules.default, decision.name))
+        decision = replace(decision, notes=(*decision.notes, *filter(None, said)))
         model = self._model(decision)
         return _measured(self, decision, model)
 
     def weights(self, name: str, own: Floats | None = None) -> Floats:
         """Final weights of a candidate; trees that abstain here have none."""
         weighed = self.candidates[name].weigh(metrics.mcc(self.pool.counts.sum(axis=0)) if own is None else own)
-        return np.where(self.silent, 0.0, weighed)
+        return np.where(self.pool.silent, 0.0, weighed)
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """Weights of several candidates, one column each."""
@@ -142,11 +155,18 @@ class Chooser:
             weights = np.stack([self.weights(name, own) for own in left for name in names], axis=1)
             which = fold[:, None] * len(names) + np.arange(len(names))
             votes = scores(self.walker, rows.X, weights, unseen=self.pool.unseen, own=self.pool.own, which=which)
-        known = ~np.isnan(votes).any(axis=1)
+        local = votes[:, names.index("local")]
+        votes = np.where(np.isnan(votes), local[:, None], votes)  # the few trees of a high tau may all know the patient
+        known = ~np.isnan(local)
         chosen = Cohort(
             rows.columns, rows.present, rows.X[known], rows.y[known], rows.patients[known], rows.part[known]
         )
         return {name: votes[known, place] for place, name in enumerate(names)}, chosen
+
+    @cached_property
+    def patients(self) -> int:
+        """How many patients of the rarer class there are to choose on."""
+        return min(self.judged_rows.patients_by_class())
 
     @cached_property
     def qualities(self) -> dict[str, float]:
@@ -158,18 +178,16 @@ class Chooser:
         if self.study.choice.metric == "auprc":
             return metrics.auprc(y, votes)
         if self.study.choice.metric == "mcc":
-            threshold = metrics.best_threshold(y, votes, "mcc")
-            return float(metrics.mcc(metrics.confusion(y, votes >= threshold)))
+            return float(metrics.mcc(metrics.confusion(y, self._called(votes))))
         return metrics.auroc(y, votes)
 
     def _decide(self) -> Decision:
         rules, choice = self.rules, self.study.choice
         if not rules.judged:
             return Decision(rules.default, "this algorithm leaves nothing to choose", 0.5, None, {})
-        negatives, positives = self.judged_rows.patients_by_class()
-        if min(negatives, positives) < choice.fewest_patients:
+        if self.patients < choice.fewest_patients:
             reason = (
-                f"{min(negatives, positives)} patients of one class are too few to choose on "
+                f"{self.patients} patients of one class are too few to choose on "
                 f"(the study wants {choice.fewest_patients}): the default stands"
             )
             return Decision(rules.default, reason, 0.5, None, {})
@@ -195,19 +213,25 @@ class Chooser:
 
     def _lead_of_local(self, name: str) -> tuple[float, float]:
         """By how much the local forest leads, and the standard error of that."""
-        rows, local, other = self.judged_rows, self.judged["local"], self.judged[name]
+        rows, local, other, metric = self.judged_rows, self.judged["local"], self.judged[name], self.study.choice.metric
         lead = self.qualities["local"] - self.qualities[name]
-        if self.study.choice.metric == "auroc" and rows.patient_count == len(rows):
+        if metric == "auroc" and rows.patient_count == len(rows):
             return lead, metrics.delong(rows.y, local, other)[2]
-        wanted = self.study.choice.metric if self.study.choice.metric != "mcc" else "auroc"
-        spread = metrics.paired(
-            rows.y, local, other, rows.patients, {wanted: metrics.RANKING_AND_ERROR[wanted]}, 200, self.study.split.seed
-        )[wanted]
-        return lead, (spread.high - spread.low) / (2 * NORMAL_95)
+        measure = metrics.at_threshold(0.5, metrics.mcc)
+        if metric == "mcc":  # each at its own threshold
+            local, other = (self._called(votes) for votes in (local, other))
+        else:
+            measure = metrics.RANKING_AND_ERROR[metric]
+        spread = metrics.paired(rows.y, local, other, rows.patients, {metric: measure}, 200, self.study.split.seed)
+        return lead, (spread[metric].high - spread[metric].low) / (2 * NORMAL_95)
+
+    def _called(self, votes: Floats) -> Floats:
+        """Votes as yes or no at their best threshold."""
+        return (votes >= metrics.best_threshold(self.judged_rows.y, votes, "mcc")).astype(np.float64)
 
     def _question(self) -> str | None:
         """A site with reversed labels and a site with a different concept look the same from inside: ask a person."""
-        foreign = np.setdiff1d(np.flatnonzero(~self.silent), self.pool.own)
+        foreign = np.setdiff1d(np.flatnonzero(~self.pool.silent), self.pool.own)
         own_view = metrics.mcc(self.pool.counts.sum(axis=0))[foreign]
         if len(foreign) and own_view.mean() < 0:
             return (
@@ -231,10 +255,9 @@ class Chooser:
 
     def personalised(self) -> str:
         """The candidate that the personalised selection takes."""
-        if not self.rules.personal:
+        if not self.rules.personal or self.patients < self.study.choice.fewest_patients:
             return self.rules.default
-        best = max(self.rules.personal, key=lambda name: self.qualities[name])
-        return self.rules.default if np.isnan(self.qualities[best]) else best
+        return max(self.rules.personal, key=lambda name: self.qualities[name])
 
     def _model(self, decision: Decision) -> FederatedForest:
         weights = self.weights(decision.name)
@@ -296,13 +319,12 @@ def _measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> O
     fewest, wanted = min(test.patients_by_class()), study.choice.fewest_test_patients
     if fewest < wanted:
         note = f"{fewest} test patients of one class are too few for figures (the study wants {wanted})"
-        noted = Decision(**{**decision.__dict__, "notes": (*decision.notes, note)})
         return Outcome(
             auroc=dict.fromkeys(shown),
             figures={},
             calibration=None,
             gain={},
-            decision=noted,
+            decision=replace(decision, notes=(*decision.notes, note)),
             **base,  # type: ignore[arg-type]
         )
     seed, draws = study.split.seed, study.choice.bootstrap

@@ -6,17 +6,17 @@ learns its total. `trusted-third-party`: the coordinator sees counts. Same count
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney import secure_sum
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Federation, Message
-from spinney.forest_site import ForestSite
-from spinney.gathering import Cluster, expect, require
+from spinney.federation import Federation, Message, Parcel
+from spinney.forest_site import ForestSite, key_words
+from spinney.gathering import Cluster, ask, require
 from spinney.messages import (
     Description,
     Manifest,
@@ -31,8 +31,9 @@ from spinney.messages import (
     Signature,
     SignOrder,
 )
-from spinney.score import Counts
+from spinney.score import Counts, abstains
 from spinney.secure_sum import Binding, Roll
+from spinney.tree import Forest
 from spinney.weigh import common_weights
 
 if TYPE_CHECKING:
@@ -54,21 +55,19 @@ class ScoringSite(ForestSite):
             raise Refused(f"the study says {house.study.privacy.secure_sum}, the coordinator asks for {order.mode}")
         if len(order.participants) < house.study.privacy.fewest_scorers or house.name not in order.participants:
             raise Refused(f"{len(order.participants)} participants are too few, or this house is not among them")
+        self._check_keys(order)
         counts = self._counts(order)
         if order.mode == "trusted-third-party":
             return PlainCounts(counts)
         binding = self._binding(order)
         if order.mode == "ring":
             return self._start_ring(order, binding, counts)
-        self._check_keys(order)
-        # one seed per attempt: what is released for one must not open another
-        seed = house.memory.setdefault(f"private-seed-{order.attempt}", secure_sum.new_seed())
         masked = secure_sum.mask(
             counts,
             name=house.name,
             private_key=house.memory["key"],
             public_keys=order.keys,
-            private_seed=seed,
+            private_seed=house.memory.setdefault("private-seed", secure_sum.new_seed()),
             binding=binding,
         )
         house.memory["reply"] = digest = secure_sum.reply_digest(masked, binding)
@@ -76,17 +75,17 @@ class ScoringSite(ForestSite):
 
     def sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
-        secure_sum.check_roll(order.roll, name=self.house.name, own_digest=self.house.memory["reply"])
+        secure_sum.check_roll(order.roll, name=self.house.name, own_digest=self.house.recall("reply"))
         return Signature(self.house.sign(order.roll.words()))
 
     def release(self, order: ReleaseOrder) -> Message:
         """Let one sum be opened, once, if everybody on the list has signed it."""
         house = self.house
         seed = secure_sum.release(
-            house.memory[f"private-seed-{order.roll.binding.attempt}"],
+            house.recall("private-seed"),
             name=house.name,
             roll=order.roll,
-            own_digest=house.memory["reply"],
+            own_digest=house.recall("reply"),
             signatures=order.signatures,
             verify=house.verify,
             already=house.memory.get("released"),
@@ -96,33 +95,54 @@ class ScoringSite(ForestSite):
 
     def ring(self, order: RingOrder) -> Message:
         """Add this house's counts to every packet that comes by; at the end take the own noise off the own packet."""
-        house, names = self.house, order.binding.participants
-        if order.hop == len(names):
-            return self._finish_ring(order)
-        following = names[(names.index(house.name) + 1) % len(names)]
-        packets = {}
-        for owner, parcel in sorted(order.packets.items()):
-            once = f"ring-{owner}"
-            if owner == house.name or house.memory.setdefault(once, parcel.digest) != parcel.digest:
-                raise Refused(f"the packet of {owner} came twice")
-            passed = np.frombuffer(house.open(parcel), dtype="<u8").reshape(-1, 4)
-            added = secure_sum.ring_add(passed, self._counts_of(owner))
-            packets[owner] = house.mail.post(added.astype("<u8").tobytes(), [following])
-        return RingPackets(packets)
+        house = self.house
+        if house.recall("ring") != order.binding.digest:  # other participants would be other neighbours
+            raise Refused("this is not the ring that this house has joined")
+        names = order.binding.participants
+        before = names[names.index(house.name) - 1]
+        packets = {owner: self._packet(owner, parcel, before) for owner, parcel in sorted(order.packets.items())}
+        if {*packets} == {house.name}:
+            return self._finish_ring(order, packets[house.name])
+        if house.name in packets:
+            raise Refused("the own packet came before the end of the ring")
+        added = {owner: secure_sum.ring_add(packet, self._counts_of(owner)) for owner, packet in packets.items()}
+        return self._passed_on(added, order.binding)
 
     def _start_ring(self, order: ScoreOrder, binding: Binding, counts: Counts) -> Message:
-        house, names = self.house, binding.participants
+        house = self.house
+        if house.memory.setdefault("ring", binding.digest) != binding.digest:
+            raise Refused("a ring goes round once: a second one with fewer sites would show the site that is missing")
         house.memory["owners"] = np.array(order.manifest.owners)
         house.memory["counts"] = counts
         seed = house.memory.setdefault("ring-seed", secure_sum.new_seed())
         packet = secure_sum.ring_start(self._counts_of(house.name), seed, binding, house.name)
-        following = names[(names.index(house.name) + 1) % len(names)]
-        return RingPackets({house.name: house.mail.post(packet.astype("<u8").tobytes(), [following])})
+        return self._passed_on({house.name: packet}, binding)
 
-    def _finish_ring(self, order: RingOrder) -> Message:
+    def _passed_on(self, packets: Mapping[str, secure_sum.Noisy], binding: Binding) -> Message:
+        names, post = binding.participants, self.house.mail.post
+        following = names[(names.index(self.house.name) + 1) % len(names)]
+        return RingPackets(
+            {owner: post(packet.astype("<u8").tobytes(), [following]) for owner, packet in packets.items()}
+        )
+
+    def _packet(self, owner: str, parcel: Parcel, before: str) -> secure_sum.Noisy:
+        """What the neighbour before has passed on, once: an owner who hands it in here could read what is added."""
+        if parcel.sender != before:
+            raise Refused(f"the packet of {owner} comes from {parcel.sender} and not from {before}")
+        if self.house.memory.setdefault(f"ring-{owner}", parcel.digest) != parcel.digest:
+            raise Refused(f"the packet of {owner} came twice")
+        content, cells = self.house.open(parcel), self._counts_of(owner).size
+        if len(content) != 8 * cells:
+            raise Refused(f"the packet of {owner} has {len(content)} bytes for {cells} counts")
+        return np.frombuffer(content, dtype="<u8").reshape(-1, 4)
+
+    def _finish_ring(self, order: RingOrder, packet: secure_sum.Noisy) -> Message:
         house = self.house
-        passed = np.frombuffer(house.open(order.packets[house.name]), dtype="<u8").reshape(-1, 4)
-        total = secure_sum.ring_finish(passed, house.memory["ring-seed"], order.binding, house.name)
+        total = secure_sum.ring_finish(packet, house.recall("ring-seed"), order.binding, house.name)
+        try:
+            _check(total, order.most)
+        except RoundVoid as reason:
+            raise Refused(str(reason)) from None
         return OwnWeights(common_weights(total, house.study.privacy.weight_precision))
 
     def _counts_of(self, owner: str) -> Counts:
@@ -137,13 +157,14 @@ class ScoringSite(ForestSite):
         if again:
             raise Refused(f"{again} trees were scored on an earlier night")
         forest = self.manifest_forest(order.manifest, order.forests)
+        self._check_scorers(forest, order)
         place_of = {digest: place for place, digest in enumerate(self.own_forest().digests)}
         mine = [
             place_of[digest]
             for digest, owner in zip(order.manifest.trees, order.manifest.owners, strict=True)
             if owner == house.name
         ]
-        counts = self.own_counts(forest, order.manifest.owners, house.memory["unseen"][:, mine])
+        counts = self.own_counts(forest, order.manifest.owners, house.recall("unseen")[:, mine])
         house.memory["scored"], house.memory["fold-counts"] = order.manifest.digest, counts
         house.history.update(dict.fromkeys(order.manifest.trees, house.round))
         return np.asarray(counts.sum(axis=0))
@@ -154,10 +175,22 @@ class ScoringSite(ForestSite):
 
     def _check_keys(self, order: ScoreOrder) -> None:
         """A coordinator that hands out keys of its own could read everybody."""
+        columns = self.house.cohort.present.shape
         for site in order.participants:
-            words = self.key_words(site, order.keys.get(site, b""))
-            if not self.house.verify(site, words, order.signatures.get(site, b"")):
-                raise Refused(f"the round key of {site} is not signed by {site}")
+            key, present = order.keys.get(site, b""), order.present.get(site, np.empty(0, dtype=bool))
+            words, signature = (
+                key_words(self.house.study, self.house.round, site, key, present),
+                order.signatures.get(site, b""),
+            )
+            if present.shape != columns or not self.house.verify(site, words, signature):
+                raise Refused(f"the round key and features of {site} are not signed by {site}")
+
+    def _check_scorers(self, forest: Forest, order: ScoreOrder) -> None:
+        """The sum of a tree that hardly anybody can score is hardly a sum."""
+        fewest = self.house.study.privacy.fewest_scorers
+        able = np.sum([~abstains(forest, order.present[site]) for site in order.participants], axis=0)
+        if few := np.count_nonzero(able < fewest):
+            raise Refused(f"{few} trees can be scored by fewer than {fewest} sites")
 
 
 def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description]) -> Floats:
@@ -165,98 +198,118 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
     mode = study.privacy.secure_sum
     if mode == "masked":
         return _masked(federation, study, cluster, joined)
-    members = tuple(site for site in cluster.members if site in federation.sites)
-    order = _order(study, cluster, members, joined, 1)
-    replies = federation.ask(STEP, dict.fromkeys(members, order))
+    order = _order(federation, study, cluster, joined, 1)
     if mode == "ring":
-        return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, expect(replies, RingPackets)))
-    plain = expect(replies, PlainCounts)
-    _leave_out_misshapen(federation, plain, len(order.manifest.trees))
-    require(federation, study)
-    counts = {site: reply.counts for site, reply in plain.items() if site in federation.sites}
-    total = secure_sum.plain_sum(counts)
-    _check(total, study, counts, joined)
-    return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
+        return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
+    replies = ask(federation, STEP, dict.fromkeys(order.participants, order), PlainCounts)
+    counts = _well_formed(federation, order, replies)
+    still = _order(federation, study, cluster, joined, 1).manifest  # who was lost may be missing for some trees
+    total = secure_sum.plain_sum(counts)[np.isin(order.manifest.trees, still.trees)]
+    _check(total, _most(study, counts, joined))
+    return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision))
 
 
 def _masked(federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description]) -> Floats:
-    """Ask until everybody who was asked has answered and signed; only then may the sum be opened."""
+    """Ask until everybody who was asked has answered and signed; only then may the sum be opened.
+
+    Every turn loses a site or ends, because who doesn't answer as asked is out of the round.
+    """
     attempt = 0
     while True:
         attempt += 1
-        members = tuple(site for site in cluster.members if site in federation.sites)
-        if len(members) < study.privacy.fewest_scorers:
-            raise RoundVoid(f"{len(members)} sites are left to score and {study.privacy.fewest_scorers} are needed")
-        order = _order(study, cluster, members, joined, attempt)
-        replies = expect(federation.ask(STEP, dict.fromkeys(members, order), attempt), MaskedCounts)
-        _leave_out_misshapen(federation, replies, len(order.manifest.trees))
-        if len(replies) < len(members) or not {*members} <= {*federation.sites}:
-            continue
+        order = _order(federation, study, cluster, joined, attempt)
+        members = order.participants
         binding = Binding(study.digest, federation.round, STEP, attempt, members, order.manifest.digest)
-        roll = Roll(binding, tuple(sorted((site, reply.digest) for site, reply in replies.items())))
-        signed = expect(federation.ask("sign", dict.fromkeys(members, SignOrder(roll)), attempt), Signature)
-        if len(signed) < len(members):
+        replies = ask(federation, STEP, dict.fromkeys(members, order), MaskedCounts, attempt)
+        counts = _well_formed(federation, order, replies)
+        digests = {site: secure_sum.reply_digest(masked, binding) for site, masked in counts.items()}
+        for site in counts:
+            if digests[site] != replies[site].digest:
+                federation.leave_out(site, "sent counts under a wrong digest")
+        if not {*members} <= {*federation.sites}:
             continue
-        signatures = {site: reply.signature for site, reply in signed.items()}
-        forged = [site for site in members if not federation.verify(site, roll.words(), signatures[site])]
-        for site in forged:
-            federation.leave_out(site, "signed another list than the one it was shown")
-        if forged:
+        roll = Roll(binding, tuple(sorted(digests.items())))
+        signatures = _signatures(federation, roll, attempt)
+        if not {*members} <= {*federation.sites}:
             continue
-        seeds = expect(
-            federation.ask("release", dict.fromkeys(members, ReleaseOrder(roll, signatures)), attempt), ReleasedSeed
-        )
-        if len(seeds) < len(members):
-            lost = sorted({*members} - {*seeds})
+        release = dict.fromkeys(members, ReleaseOrder(roll, signatures))
+        seeds = ask(federation, "release", release, ReleasedSeed, attempt)
+        if lost := sorted({*members} - {*seeds}):
             raise RoundVoid(f"{', '.join(lost)} did not release: the sum can't be opened")
-        counts = {site: reply.counts for site, reply in replies.items()}
         total = secure_sum.unmask(counts, {site: reply.seed for site, reply in seeds.items()}, binding)
-        _check(total, study, counts, joined)
+        _check(total, _most(study, counts, joined))
         return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
 
 
-def _leave_out_misshapen(federation: Federation, replies: Mapping[str, MaskedCounts | PlainCounts], trees: int) -> None:
+def _signatures(federation: Federation, roll: Roll, attempt: int) -> dict[str, bytes]:
+    members = roll.binding.participants
+    signed = ask(federation, "sign", dict.fromkeys(members, SignOrder(roll)), Signature, attempt)
+    for site, reply in signed.items():
+        if not federation.verify(site, roll.words(), reply.signature):
+            federation.leave_out(site, "signed another list than the one it was shown")
+    return {site: reply.signature for site, reply in signed.items()}
+
+
+def _well_formed(
+    federation: Federation, order: ScoreOrder, replies: Mapping[str, MaskedCounts | PlainCounts]
+) -> dict[str, NDArray[Any]]:
+    """Counts of every tree; who sends others is out of the round."""
+    trees = len(order.manifest.trees)
     for site, reply in replies.items():
         if reply.counts.shape != (trees, 4):
             federation.leave_out(site, f"sent counts of {len(reply.counts)} trees for {trees}")
+    return {site: reply.counts for site, reply in replies.items() if site in federation.sites}
 
 
-def _ring(federation: Federation, study: Study, order: ScoreOrder, packets: Mapping[str, RingPackets]) -> Floats:
+def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mapping[str, Description]) -> Floats:
     """Every owner's packet goes once round; a lost site voids the round, because asking again would reveal it."""
     members = order.participants
     binding = Binding(study.digest, federation.round, STEP, 1, members, order.manifest.digest)
-    for hop in range(1, len(members) + 1):
-        if len(packets) < len(members):
-            raise RoundVoid("a site was lost while the ring went round")
-        orders = {}
-        for place, site in enumerate(members):
-            orders[site] = RingOrder(hop, binding, packets[members[place - 1]].packets)
-        replies = federation.ask("ring", orders, hop)
-        if hop == len(members):
-            return _owners_weights(order.manifest, expect(replies, OwnWeights))
-        packets = expect(replies, RingPackets)
-    raise AssertionError("a ring has at least one hop")
-
-
-def _owners_weights(manifest: Manifest, replies: Mapping[str, OwnWeights]) -> Floats:
-    weights, owners = np.zeros(len(manifest.trees)), np.asarray(manifest.owners)
-    for owner, reply in replies.items():
-        if np.count_nonzero(owners == owner) != len(reply.weights) or not np.all(np.abs(reply.weights) <= 1):
-            raise RoundVoid(f"{owner} sent weights that can't be")
+    most = _most(study, members, joined)
+    packets = ask(federation, STEP, dict.fromkeys(members, order), RingPackets)
+    for hop in range(1, len(members)):
+        packets = ask(federation, "ring", _passed(binding, packets, most), RingPackets, hop)
+    weighed = ask(federation, "ring", _passed(binding, packets, most), OwnWeights, len(members))
+    _require_all(binding, weighed)
+    weights, owners = np.zeros(len(order.manifest.trees)), np.asarray(order.manifest.owners)
+    for owner, reply in weighed.items():
+        if reply.weights.shape != (np.count_nonzero(owners == owner),):
+            raise RoundVoid(f"{owner} sent {len(reply.weights)} weights for its trees")
         weights[owners == owner] = reply.weights
     return weights
 
 
+def _passed(binding: Binding, packets: Mapping[str, RingPackets], most: int) -> dict[str, Message]:
+    """Everybody gets what its neighbour has passed on."""
+    _require_all(binding, packets)
+    names = binding.participants
+    return {site: RingOrder(binding, most, packets[names[place - 1]].packets) for place, site in enumerate(names)}
+
+
+def _require_all(binding: Binding, replies: Mapping[str, object]) -> None:
+    if lost := sorted({*binding.participants} - {*replies}):
+        raise RoundVoid(f"{', '.join(lost)} was lost while the ring went round")
+
+
 def _order(
-    study: Study, cluster: Cluster, members: tuple[str, ...], joined: Mapping[str, Description], attempt: int
+    federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description], attempt: int
 ) -> ScoreOrder:
+    require(federation, study)
+    members = tuple(site for site in cluster.members if site in federation.sites)
+    fewest = study.privacy.fewest_scorers
+    if len(members) < fewest:
+        raise RoundVoid(f"{len(members)} sites are left to score and {fewest} are needed")
+    manifest = _scorable(cluster, members, fewest)
+    if not manifest.trees:
+        raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
     return ScoreOrder(
-        _scorable(cluster, members, study.privacy.fewest_scorers),
+        manifest,
         cluster.forests,
         study.privacy.secure_sum,
         attempt,
         members,
         {site: joined[site].key for site in members},
+        {site: joined[site].present for site in members},
         {site: joined[site].signature for site in members},
     )
 
@@ -276,8 +329,11 @@ def _spread(full: Manifest, scored: Manifest, weights: Floats) -> Floats:
     return np.array([by_tree.get(tree, 0.0) for tree in full.trees])
 
 
-def _check(total: Counts, study: Study, replies: Mapping[str, object], joined: Mapping[str, Description]) -> None:
+def _most(study: Study, sites: Iterable[str], joined: Mapping[str, Description]) -> int:
+    return sum(joined[site].rows + study.privacy.rows_precision for site in sites)
+
+
+def _check(total: Counts, most: int) -> None:
     """A summed count that can't be voids the step."""
-    most = sum(joined[site].rows + study.privacy.rows_precision for site in replies)
     secure_sum.check_total(total, most)
     secure_sum.check_total(total.sum(axis=1), most)

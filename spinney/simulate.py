@@ -47,7 +47,7 @@ class Simulation:
 class Post:
     """Sealed mail within one process: only recipients get a parcel's content."""
 
-    contents: dict[str, tuple[frozenset[str], bytes]] = field(default_factory=dict)
+    contents: dict[tuple[str, str], tuple[frozenset[str], bytes]] = field(default_factory=dict)  # by sender and digest
 
     def of(self, name: str) -> PostBox:
         """One site's own box."""
@@ -64,12 +64,12 @@ class PostBox:
     def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
         """Put a parcel in."""
         parcel = Parcel(self.name, content_digest(content), len(content))
-        self.box.contents[parcel.digest] = (frozenset(recipients) | {self.name}, content)
+        self.box.contents[parcel.sender, parcel.digest] = (frozenset(recipients) | {self.name}, content)
         return parcel
 
     def fetch(self, parcel: Parcel) -> bytes:
         """Take a parcel out, if it is for this site."""
-        recipients, content = self.box.contents.get(parcel.digest, (frozenset(), b""))
+        recipients, content = self.box.contents.get((parcel.sender, parcel.digest), (frozenset(), b""))
         if self.name not in recipients:
             raise Refused(f"there is no parcel of {parcel.sender} for {self.name}")
         return content
@@ -146,7 +146,7 @@ def simulate(
 ) -> Simulation:
     """Run the study's algorithm over some sites' cohorts."""
     post = Post()
-    houses = _houses(study, cohorts, post, round)
+    houses = houses_of(study, cohorts, post, round)
     for house in houses.values():
         house.jobs = max(1, workers // max(len(houses), 1))
         house.budget = budget or house.budget
@@ -173,7 +173,8 @@ def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1)
     return FederatedForest.from_trees(forest, ["pooled"] * len(forest), np.ones(len(forest)), study.features)
 
 
-def _houses(study: Study, cohorts: Mapping[str, Cohort], post: Post, round_: int) -> dict[str, House]:
+def houses_of(study: Study, cohorts: Mapping[str, Cohort], post: Post, round_: int = 1) -> dict[str, House]:
+    """A house per cohort, with a signing key that the others know."""
     keys = {name: Ed25519PrivateKey.generate() for name in cohorts}
     public = {name: key.public_key() for name, key in keys.items()}
 

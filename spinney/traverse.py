@@ -1,7 +1,8 @@
 """Running rows through trees at the speed of scikit-learn's compiled traversal.
 
-Our checked arrays are laid out as scikit-learn's own nodes. That code follows child indices without looking, so only
-forests whose shape was checked come here: `Forest` implies its shape, and `codec.decode` checks the rest.
+Our checked arrays are laid out as scikit-learn's own nodes. That code follows child indices and reads columns without
+looking, so what it could run astray on is refused here first: a broken shape (`Forest.ends`), a column that is not
+there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as CompiledTree
 
 from spinney.encode import Matrix
+from spinney.errors import TreeRefused
 from spinney.tree import LEAF, Forest, right_children
 
 NO_CHILD = -1
@@ -24,6 +26,8 @@ class Walker:
     """A forest made ready to walk: one compiled tree each."""
 
     def __init__(self, forest: Forest, columns: int) -> None:
+        if forest.feature.max(initial=LEAF) >= columns:
+            raise TreeRefused(f"a split asks a column beyond the {columns} that there are")
         self.forest, self.columns = forest, columns
         self._probability = forest.probability.astype(np.float32)
         nodes = np.zeros(len(forest.feature), dtype=NODE_DTYPE)
@@ -42,6 +46,8 @@ class Walker:
 
     def leaves(self, tree: int, rows: Matrix) -> NDArray[np.int64]:
         """The leaf of every row, counted from the tree's first node."""
+        if rows.ndim != 2 or rows.shape[1] != self.columns:
+            raise ValueError(f"rows of {self.columns} columns are needed, got an array of shape {rows.shape}")
         return np.asarray(self._trees[tree].apply(rows))
 
     def votes(self, rows: Matrix) -> NDArray[np.float32]:
@@ -54,5 +60,5 @@ class Walker:
     def _compiled(self, nodes: NDArray[Any]) -> Any:
         compiled = CompiledTree(self.columns, np.ones(1, dtype=np.intp), 1)
         values = np.zeros((len(nodes), 1, 1))
-        compiled.__setstate__({"max_depth": 0, "node_count": len(nodes), "nodes": nodes.copy(), "values": values})
+        compiled.__setstate__({"max_depth": 0, "node_count": len(nodes), "nodes": nodes, "values": values})
         return compiled

@@ -31,17 +31,21 @@ class Forest:
     probability: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        for array in (self.feature, self.threshold, self.missing_left, self.probability):
+        kinds = {"feature": np.int16, "threshold": np.float64, "missing_left": np.bool_, "probability": np.float64}
+        for name, kind in kinds.items():
+            array = getattr(self, name)
+            if array.dtype != kind or array.shape != (len(self.feature),):
+                raise TreeRefused(f"{name} is not a plain array of {kind.__name__} with one value per node")
             array.setflags(write=False)
+        if self.feature.min(initial=LEAF) < LEAF:
+            raise TreeRefused("a split asks a column before the first")
 
     @cached_property
     def ends(self) -> Ints:
         """One past the last node of every tree."""
         balance = np.cumsum(np.where(self.feature == LEAF, -1, 1))
         lowest = np.minimum.accumulate(np.minimum(balance, 0))
-        ends = (
-            np.flatnonzero(np.diff(lowest, prepend=0) < 0) + 1
-        )  # a tree is over where its leaves outnumber its splits
+        ends = np.flatnonzero(np.diff(lowest, prepend=0)) + 1  # a tree is over where its leaves outnumber its splits
         if len(self.feature) and (len(ends) == 0 or ends[-1] != len(self.feature)):
             raise TreeRefused("the shape of a tree is broken: its last split has no leaf")
         return np.asarray(ends, dtype=np.int64)
@@ -112,18 +116,39 @@ def right_children(feature: NDArray[np.int16]) -> Ints:
     return right
 
 
-def depths(forest: Forest, limit: int) -> NDArray[np.int8]:
+def depths(forest: Forest, limit: int) -> NDArray[np.int16]:
     """Depth of every node; a tree deeper than the limit is refused."""
     right = right_children(forest.feature)
-    depth = np.zeros(len(forest.feature), dtype=np.int8)
+    depth = np.zeros(len(forest.feature), dtype=np.int16)
     level = forest.starts
-    for deep in range(limit + 2):
+    for deep in range(limit + 1):
         depth[level] = deep
         splits = level[forest.feature[level] != LEAF]
         if not len(splits):
             return depth
         level = np.concatenate([splits + 1, right[splits]])
     raise TreeRefused(f"a tree is deeper than the limit of {limit}")
+
+
+def check_shape(split: NDArray[np.bool_], trees: int, limit: int) -> None:
+    """Refuse a preorder of splits (True) and leaves (False) that is not so many trees within the limit of depth.
+
+    A split before two leaves is replaced by a leaf, everywhere at once: every round takes one level off every tree, so
+    that after `limit` rounds only one leaf per tree is left.
+    """
+    for _ in range(limit):
+        if not split.any():
+            break
+        twig = np.zeros(len(split), dtype=bool)
+        twig[:-2] = split[:-2] & ~split[1:-1] & ~split[2:]
+        gone = np.zeros(len(split), dtype=bool)
+        gone[1:] |= twig[:-1]
+        gone[2:] |= twig[:-2]
+        split = (split & ~twig)[~gone]
+    if split.any():
+        raise TreeRefused(f"a tree is deeper than the limit of {limit}, or a split has no leaf")
+    if len(split) != trees:
+        raise TreeRefused(f"{trees} trees were announced and {len(split)} came")
 
 
 def _digest(tree: Forest) -> str:

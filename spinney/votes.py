@@ -39,8 +39,9 @@ def scores(
         divisor = np.broadcast_to(weights.sum(axis=0), (len(votes), weights.shape[1]))
         if unseen is not None and own is not None:
             votes[:, own] *= unseen[here]
-            divisor = divisor - (~unseen[here]).astype(np.float64) @ weights[own]
+            others = np.delete(weights, own, axis=0).sum(axis=0)  # added up, not taken off: an empty sum is exactly 0
+            divisor = others + unseen[here].astype(np.float64) @ weights[own]
         sums = votes @ weights
-        block = np.divide(sums, divisor, out=np.full(sums.shape, np.nan), where=divisor > 1e-9)
+        block = np.divide(sums, divisor, out=np.full(sums.shape, np.nan), where=divisor > 0)
         result[here] = block if which is None else np.take_along_axis(block, which[here], axis=1)
     return np.clip(result, 0.0, 1.0)

@@ -38,19 +38,21 @@ def tempered_weights(common: Floats, own: Floats, rows: int) -> Floats:
 
 
 def capped(weights: Floats, owners: Sequence[str], home: str, largest: float) -> Floats:
-    """No other site's trees have more than `largest` of the total weight."""
+    """No other site's trees have more than `largest` of the total weight, unless nobody else has any.
+
+    With the n heaviest sites held at the cap, all the rest makes up 1 - n * largest of the new total.
+    """
     weights, names = weights.copy(), np.asarray(owners)
-    others = sorted({*owners} - {home})
-    for _ in others:
-        total = weights.sum()
-        heavy = [site for site in others if weights[names == site].sum() > largest * total * (1 + 1e-12)]
-        if not heavy:
-            break
-        for site in heavy:
-            mine = names == site
-            rest = weights[~mine].sum()
-            if rest > 0 and largest < 1:
-                weights[mine] *= largest / (1 - largest) * rest / weights[mine].sum()
+    sums = {site: float(weights[names == site].sum()) for site in {*owners}}
+    heaviest = sorted({*owners} - {home}, key=lambda site: (-sums[site], site))
+    most = len(heaviest) if sums.get(home) else len(heaviest) - 1
+    held, cap = 0, largest * weights.sum()
+    while held < most and largest * (held + 1) < 1 and sums[heaviest[held]] > cap:
+        held += 1
+        rest = weights[~np.isin(names, heaviest[:held])].sum()
+        cap = largest * rest / (1 - largest * held)
+    for site in heaviest[:held]:
+        weights[names == site] *= cap / sums[site]
     return weights
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -116,13 +117,16 @@ class _Unpacked:
                 self._progress(kind, self.read[kind], None)
 
     def _resources(self, path: Path) -> Iterator[Mapping[str, Any]]:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            texts = (line for line in file if line.strip()) if path.name.endswith(NDJSON) else iter([file.read()])
-            for text in texts:
-                try:
-                    yield from _inside(json.loads(text))
-                except ValueError:
-                    self.broken += 1
+        try:
+            with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+                texts = (line for line in file if line.strip()) if path.name.endswith(NDJSON) else iter([file.read()])
+                for text in texts:
+                    try:
+                        yield from _inside(json.loads(text))
+                    except ValueError:
+                        self.broken += 1
+        except (OSError, EOFError, zlib.error):
+            raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
 
 
 def _inside(content: Any) -> Iterator[Mapping[str, Any]]:

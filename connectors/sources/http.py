@@ -83,6 +83,7 @@ class _Again(Exception):
 
     def __init__(self, failure: SourceFailed, after: float | None = None) -> None:
         self.failure, self.after = failure, after
+        self.failure.transient = True
         self.progressed = False
         super().__init__()
 

@@ -88,8 +88,8 @@ class Sql:
     def _query(self, kind: str) -> str | None:
         if kind == TABLE and self.settings.table is None:
             raise SourceFailed("the study has no `cohort`, so this site needs one query under `table`, not `events`")
-        queries: Mapping[str, str | None] = {**self.settings.events, "Patient": self.settings.patients}
-        return self.settings.table if kind == TABLE else queries.get(kind)
+        of_events: Mapping[str, str] = {str(name): query for name, query in self.settings.events.items()}
+        return {TABLE: self.settings.table, "Patient": self.settings.patients}.get(kind, of_events.get(kind))
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:

@@ -53,20 +53,18 @@ def simulate(
     on test rows. With a column such as `patient`, all rows of a patient stay in one part.
     """
     from connectors.study_file import read_study
-    from connectors.tables import patient_column, read_tables
-    from spinney.cohort import cohort_from_frame
+    from connectors.tables import read_tables
     from spinney.simulate import pooled_forest
     from spinney.simulate import simulate as run
 
+    if json_file is not None and not json_file.parent.is_dir():  # not after all the work
+        raise click.BadParameter(f"{json_file.parent} is not a folder; make it first", param_hint="--json")
     study = changed(read_study(study_file), **changes)
-    cohorts = {}
-    for site, table in read_tables(data).items():
-        whose = patient_column(table.columns)
-        patients = None if whose is None else table[whose].astype(str).tolist()
-        cohorts[site] = cohort_from_frame(table, study, patients, key=b"simulation %d" % study.split.seed)
+    cohorts = {site: cohort_of(site, table, study) for site, table in read_tables(data).items()}
+    at_once = workers or os.cpu_count() or 1
     with step_bar() as progress:
-        result = run(study, cohorts, workers=workers or os.cpu_count() or 1, budget=stopwatch, progress=progress)
-    reference = pooled_figures(pooled_forest(study, cohorts), cohorts, study) if pooled else {}
+        result = run(study, cohorts, workers=at_once, budget=stopwatch, progress=progress)
+    reference = pooled_figures(pooled_forest(study, cohorts, at_once), cohorts, study) if pooled else {}
     report = as_json(study, result, reference)
     if json_file is not None:
         text = json.dumps(report, indent=2, allow_nan=False) + "\n"
@@ -75,8 +73,29 @@ def simulate(
         show(study, report, result)
 
 
+def cohort_of(site: str, table: Any, study: Study) -> Cohort:
+    """A site's table as rows of the study; what is wrong with it is said with the site's name."""
+    from connectors.tables import patient_column
+    from spinney.cohort import cohort_from_frame
+    from spinney.errors import CohortRejected
+
+    whose = patient_column(table.columns)
+    try:
+        if whose is None:
+            return cohort_from_frame(table, study)
+        if nobody := int(table[whose].isna().sum()):
+            raise CohortRejected(f"{whose} is known", nobody, "say whose rows these are, or take the column out")
+        key = b"simulation %d" % study.split.seed
+        return cohort_from_frame(table, study, table[whose].astype(str).tolist(), key)
+    except CohortRejected as error:
+        raise CohortRejected(f"{site}: {error.rule}", error.failed, error.advice) from None
+
+
 def changed(study: Study, **changes: Any) -> Study:
     """The study with what the command line says instead."""
+    from pydantic import ValidationError
+
+    from connectors.mistakes import in_words
     from spinney.errors import StudyInvalid
 
     given = {name: value for name, value in changes.items() if value is not None}
@@ -92,7 +111,13 @@ def changed(study: Study, **changes: Any) -> Study:
         sections["privacy"] = {"secure_sum": given["secure_sum"]}
     if "seed" in given:
         sections["split"] = {"seed": given["seed"]}
-    return study.with_settings(**sections)
+    try:
+        study = study.with_settings(**sections)
+    except ValidationError as error:
+        raise StudyInvalid([words for _, words in in_words(error, type(study), {})]) from None
+    if "distance" in given and study.algorithm.clusters == 1:
+        raise StudyInvalid(["--distance is between clusters of sites: add --clusters, 2 or more"])
+    return study
 
 
 def _settings(name: str) -> Any:
@@ -237,10 +262,10 @@ def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
     for name, site in report["sites"].items():
         for line in [site["choice"]["question"], *site["choice"]["notes"]]:
             if line:
-                console.print(f"{name}: {line}", highlight=False)
+                click.echo(f"{name}: {line}")
         if site["choice"]["model"] != "bofrf" and site["choice"]["reason"]:
-            console.print(f"{name}: {site['choice']['reason']}", highlight=False)
+            click.echo(f"{name}: {site['choice']['reason']}")
     for name, reason in result.left_out.items():
-        console.print(f"{name} was left out: {reason}", highlight=False)
+        click.echo(f"{name} was left out: {reason}")
     size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed trees and sums passed between sites"
-    console.print(f"model {result.model_digest[:16] or '(none in common)'}; {size}.", highlight=False)
+    click.echo(f"model {result.model_digest[:16] or '(none in common)'}; {size}.")

@@ -36,6 +36,24 @@ def infer(folder: Path, label: str, output: Path, name: str | None) -> None:
     click.echo(f"{output}: {len(inferred.study.features)} features, sites {', '.join(tables)}; read it and correct it.")
 
 
+@study.command("import-fair4health", short_help="Translate a FAIR4Health feature set.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="study.yaml", show_default=True)
+def import_fair4health(file: Path, output: Path) -> None:
+    """Write a first study from a FAIR4Health feature set (JSON), and list what has no counterpart.
+
+    Read and correct what it writes: ranges, units and horizons are not in a feature set.
+    """
+    from connectors.fair4health import import_feature_set
+    from connectors.study_file import write_study
+
+    imported = import_feature_set(file)
+    lines = [*(f"assumed: {line}" for line in imported.assumed), *(f"left out: {line}" for line in imported.left_out)]
+    write_study(imported.study, output, lines)
+    click.echo("\n".join(lines))
+    click.echo(f"{output}: {len(imported.study.features)} features, {len(imported.left_out)} left out; correct it.")
+
+
 @study.command(short_help="Find every mistake in a study file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON, mistakes included.")

@@ -27,9 +27,9 @@ class AdaboostSite(BoppidSite):
 
     steps = frozenset({"join", "alone"})
 
-    def alone(self, order: GrowOrder) -> Message:
+    def alone(self, order: GrowOrder) -> Message:  # noqa: ARG002
         """Nothing is sealed for anybody."""
-        self.boost(order)
+        self.boosted()
         return self.combine(CombineOrder({}, {}))
 
     @property

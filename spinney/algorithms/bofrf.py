@@ -19,7 +19,7 @@ from spinney.federation import Algorithm, Federation
 from spinney.forest_site import equal_votes
 from spinney.gathering import gather, publish, welcome
 from spinney.messages import Description, Weights
-from spinney.personalise import Candidate, Pool, Rules, Weighing
+from spinney.personalise import Candidate, Pool, Rules
 from spinney.scoring import ScoringSite, sum_counts
 from spinney.weigh import capped, mcc_weights, or_equal, tempered_weights
 
@@ -81,16 +81,19 @@ class Weigher:
     pool: Pool
     common: Floats  # G, 0 for trees that are not the round's
     allowed: NDArray[np.bool_]
+    note: str
     rows: int
     largest: float
 
-    def tempered(self, own: Floats) -> Floats:
+    def tempered(self, name: str) -> Candidate:
         """Our rule."""
-        return self._kept(tempered_weights(self.common, own, self.rows))
+        return Candidate(name, lambda own: self._kept(tempered_weights(self.common, own, self.rows)), self.note)
 
-    def above(self, tau: float) -> Weighing:
+    def above(self, name: str, tau: float) -> Candidate:
         """The published rule."""
-        return lambda _own: self._kept(mcc_weights(self.common, tau))
+        weights = mcc_weights(self.common, tau)
+        note = self.note if weights[self.allowed].any() else f"{name}: no tree is above tau {tau:g}, so votes are equal"
+        return Candidate(name, lambda _own: self._kept(weights), note)
 
     def _kept(self, weights: Floats) -> Floats:
         return capped(or_equal(weights, self.allowed), self.pool.owners, self.pool.home, self.largest)
@@ -116,34 +119,31 @@ class BofrfSite(ScoringSite):
         settings = self.settings
         local, fedrf = equal_votes(pool, len(order.manifest.trees))
         everybody, alone = self._weigher(pool, order, own_only=False), self._weigher(pool, order, own_only=True)
-        ours: dict[str, Weighing] = {"F": everybody.tempered, "F_n": alone.tempered}
-        taus = {f"F tau {tau:g}": everybody.above(tau) for tau in settings.taus}
-        taus |= {f"F_n tau {tau:g}": alone.above(tau) for tau in settings.taus}
-        chosen = (ours["F"], ours["F_n"])
-        if not settings.tempered:
-            chosen = (everybody.above(settings.tau), alone.above(settings.tau))
-        personal = taus if settings.published else {**ours, **taus}
-        every = {"bofrf": chosen[0], "bofrf own trees": chosen[1], **personal}
-        candidates = [local, fedrf, *(Candidate(name, weigh) for name, weigh in every.items())]
-        return candidates, self._rules(tuple(personal))
+        both = (("F", everybody), ("F_n", alone))
+        personal = [weigher.above(f"{name} tau {tau:g}", tau) for name, weigher in both for tau in settings.taus]
+        if not settings.published:
+            personal = [*(weigher.tempered(name) for name, weigher in both), *personal]
+        chosen = [
+            weigher.tempered(name) if settings.tempered else weigher.above(name, settings.tau)
+            for name, weigher in (("bofrf", everybody), ("bofrf own trees", alone))
+        ]
+        return [local, fedrf, *chosen, *personal], self._rules(tuple(candidate.name for candidate in personal))
 
     def _rules(self, personal: tuple[str, ...]) -> Rules:
         shown = ("local", "fedrf", "bofrf")
         if self.settings.selection == "personalised":
             return Rules(shown, "bofrf", personal, choose_among=personal, guard=not self.settings.published)
         if self.settings.published:
-            return Rules(shown, "bofrf", personal, choose_among=("bofrf", "bofrf own trees"), guard=False)
+            return Rules(shown, "bofrf", personal, choose_among=("bofrf own trees", "bofrf"), guard=False)
         return Rules(shown, "bofrf", personal)
 
     def _weigher(self, pool: Pool, order: Weights, *, own_only: bool) -> Weigher:
         known = len(order.manifest.trees)
         common = np.zeros(len(pool.owners))
         common[:known] = order.weights
-        allowed = np.arange(len(common)) < known
-        if own_only:
-            allowed = np.asarray(pool.owners) == pool.home
+        allowed, note = (pool.ours, "") if own_only else pool.voting(known)
         largest = 1.0 if self.settings.published else self.house.study.privacy.largest_share
-        return Weigher(pool, common, allowed, len(self.training), largest)
+        return Weigher(pool, common, allowed, note, len(self.training), largest)
 
 
 def coordinate(federation: Federation, study: Study) -> str:
@@ -165,7 +165,7 @@ def grouped(joined: dict[str, Description], study: Study) -> list[tuple[str, ...
         np.stack([joined[name].vector for name in names]),
         settings.clusters,
         settings.distance,
-        settings.first_centroid,
+        settings.first_centroid if settings.first_centroid in joined else None,  # it may have declined
         study.split.seed,
         p=settings.minkowski_p,
         fewest=study.privacy.fewest_scorers,

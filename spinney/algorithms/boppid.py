@@ -9,13 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from spinney import codec
@@ -25,9 +24,10 @@ from spinney.errors import Refused, TreeRefused
 from spinney.export import Rounding
 from spinney.federation import Algorithm, Federation, Message, Parcel
 from spinney.forest_site import ForestSite, present_only, seed_of
-from spinney.gathering import expect, require, welcome
+from spinney.gathering import ask, require, welcome
 from spinney.messages import Done, GrownForest, GrowOrder
 from spinney.personalise import Candidate, Chooser, Pool, Rules
+from spinney.score import abstains
 from spinney.traverse import Walker
 from spinney.tree import LEAF, Forest, join
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 ALPHA_STEP = 0.001
+SMALLEST_ERROR = 1e-6
 
 
 class Boppid(Settings):
@@ -89,22 +90,29 @@ class BoppidSite(ForestSite):
         return theta
 
     def boost(self, order: GrowOrder) -> Message:
-        """Train AdaBoost here."""
+        """Train AdaBoost here, and seal it for the peers."""
+        return GrownForest(self.house.mail.post(self.boosted(), order.peers))
+
+    def boosted(self) -> bytes:
+        """Stumps that may leave; not at a site that has declined."""
         house = self.house
-        boosted = boost(self.training, house.study, self.rounding, seed_of(house.study, house.round, house.name))
-        house.memory["boosted"] = boosted.pack(self.rounding)
-        return GrownForest(house.mail.post(house.memory["boosted"], order.peers))
+        house.recall("key")
+        stumps = boost(self.training, house.study, self.rounding, seed_of(house.study, house.round, house.name))
+        house.memory["boosted"] = packed = stumps.pack(self.rounding)
+        return packed
 
     def combine(self, order: CombineOrder) -> Message:
         """Keep the models of sites like this one, and weigh them."""
         house = self.house
         models: dict[str, Boosted] = {}
         for site, parcel in sorted(order.models.items()):
+            if order.rows.get(site, 0) < 1:
+                continue
             try:
                 models[site] = self._unpacked(house.open(parcel))
             except Refused:  # a bad model costs its sender, not the round
                 continue
-        models[house.name] = self._unpacked(house.memory["boosted"])
+        models[house.name] = self._unpacked(house.recall("boosted"))
         errors = {site: self._error(model) for site, model in models.items()}
         kept = [site for site in models if errors[house.name] - errors[site] <= self.theta]
         factors = influence(house.name, kept, {**order.rows, house.name: len(self.training)})
@@ -115,7 +123,8 @@ class BoppidSite(ForestSite):
 
     def _error(self, model: Boosted) -> float:
         votes = Walker(model.stumps, len(self.training.columns)).votes(self.training.X)
-        said = votes @ model.alphas > model.alphas.sum() / 2
+        alphas = np.where(abstains(model.stumps, self.training.present), 0.0, model.alphas)
+        said = votes @ alphas > alphas.sum() / 2
         return float(np.mean(said != self.training.y))
 
     def _outcome(self, models: Mapping[str, Boosted], factors: Mapping[str, float]) -> Message:
@@ -130,20 +139,38 @@ class BoppidSite(ForestSite):
             Candidate("boppid", lambda _: alphas * factor),
         ]
         unseen = np.ones((len(self.training), int(own.sum())), dtype=bool)
-        pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen))
+        silent = abstains(forest, house.cohort.present)
+        pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen), silent)
         rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
         house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
         return Done({})
 
 
 def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boosted:
-    """AdaBoost on stumps; a side of a stump below the floor of patients is not told apart from the other."""
-    stump = DecisionTreeClassifier(max_depth=1, min_samples_leaf=study.forest.min_samples_leaf)
-    booster = AdaBoostClassifier(stump, n_estimators=study.forest.trees, random_state=seed)
-    X = present_only(training)
-    booster.fit(X, training.y)
-    stumps = [_stump(one.tree_, one.classes_, training, X, study, rounding) for one in booster.estimators_]
-    forest, alphas = join(stumps), np.maximum(booster.estimator_weights_[: len(stumps)], ALPHA_STEP)
+    """AdaBoost on stumps as they travel; copies of a stump become one with the sum of their weights.
+
+    scikit-learn's AdaBoost refuses missing values, and would weigh the stumps before they are rounded.
+    """
+    X, y = present_only(training), training.y == 1
+    learner = DecisionTreeClassifier(max_depth=1, min_samples_leaf=study.forest.min_samples_leaf, random_state=seed)
+    weight = np.full(len(y), 1 / len(y))
+    stumps: list[Forest] = []
+    alphas: list[float] = []
+    for _ in range(study.forest.trees):
+        learner.fit(X, training.y, sample_weight=weight)
+        stump = _stump(learner.tree_, learner.classes_, training, X, study, rounding)
+        wrong = (Walker(stump, X.shape[1]).votes(X)[:, 0] > 0.5) != y
+        error = float(weight[wrong].sum())
+        if error >= 0.5 and stumps:  # no better than a coin
+            break
+        odds = (1 - error) / max(error, SMALLEST_ERROR)
+        stumps.append(stump)
+        alphas.append(max(log(max(odds, 1.0)), ALPHA_STEP))
+        if error < SMALLEST_ERROR:
+            break
+        weight = np.where(wrong, weight * odds, weight)
+        weight /= weight.sum()
+    forest = join(stumps)
     _, first, place = np.unique(forest.digests, return_index=True, return_inverse=True)
     return Boosted(forest.take(first), np.bincount(place, weights=alphas).astype(np.float64))
 
@@ -180,7 +207,7 @@ def coordinate(federation: Federation, study: Study) -> str:
     """Boost everywhere, then let every site combine."""
     joined = welcome(federation, study)
     order = GrowOrder(tuple(joined))
-    models = expect(federation.ask("boost", dict.fromkeys(federation.sites, order)), GrownForest)
+    models = ask(federation, "boost", dict.fromkeys(federation.sites, order), GrownForest)
     require(federation, study)
     parcels = {site: reply.forest for site, reply in models.items()}
     rows = {site: max(joined[site].rows, 1) for site in parcels}

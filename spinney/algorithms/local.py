@@ -30,9 +30,9 @@ class LocalSite(ForestSite):
 
     steps = frozenset({"join", "alone"})
 
-    def alone(self, order: GrowOrder) -> Message:
+    def alone(self, order: GrowOrder) -> Message:  # noqa: ARG002
         """Grow, and keep it: nothing is sealed for anybody."""
-        self.grow(order)
+        self.grown()
         return self.finish(Weights(Manifest((), ()), (), np.empty(0)))
 
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:

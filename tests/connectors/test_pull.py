@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from connectors.pull import PullResult, pull
@@ -86,6 +87,7 @@ def test_a_truncated_line_costs_one_observation_and_not_the_night(tmp_path: Path
     assert result.report.quarantined == {("Observation", "not a FHIR resource"): 1}
     assert result.report.rows == 1
     assert result.report.quarantined_share == pytest.approx(1 / 5)
+    assert json.loads(json.dumps(result.report.plain()))["quarantined"] == {"Observation: not a FHIR resource": 1}
 
 
 def many(people: int, every: int) -> list[Any]:
@@ -111,11 +113,24 @@ def test_missing_values_are_filled_forward_and_then_with_the_median_of_training_
     vault = Vault(tmp_path / "home")
     rows = vault.read(result.cohort).to_pandas()
     trains = parts_by_hash(rows["patient"].tolist(), vault.key, of.split) == Part.TRAINING
-    own = {f"{60.0 + number}" for number in range(0, 40, 2)}
-    filled = rows[~rows.groupby("patient")["weight"].transform(lambda w: w.astype(str).isin(own).all())]
-    known = rows.drop(filled.index)
+    weighed = rows["patient"].isin(vault.pseudonyms(pa.array([f"p{n}" for n in range(0, 40, 2)])).to_pylist())
     assert result.report.filled["weight"] == (0.25, 0.5)
-    assert filled["weight"].unique().tolist() == [np.median(known["weight"][trains[known.index]])]
+    assert rows["weight"][~weighed].unique().tolist() == [np.median(rows["weight"][weighed & trains])]
+
+
+def test_what_is_found_wanting_is_noted(tmp_path: Path) -> None:
+    lines = [STAY, RIPENER, observation("2023-01-05", valueString="heavy")]
+    notes = pulled(tmp_path, study(), lines).report.notes
+    assert "Patient: none in this source" in notes
+    assert "1 index events are of patients whom the source does not describe" in notes
+    assert "LOINC 29463-7: 1 observations, but none has a number" in notes
+
+
+def test_progress_is_told_by_kind(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    write(tmp_path / "fhir", WEIGHED)
+    pull(study(), site(tmp_path), now=NOW, progress=lambda *how_far: told.append(how_far))
+    assert ("Encounter", 2, 2) in told
 
 
 def test_times_of_a_site_without_offsets_are_in_its_time_zone(tmp_path: Path) -> None:
@@ -174,12 +189,13 @@ def test_rows_of_a_finished_table_without_an_outcome_are_only_for_scoring(tmp_pa
 
 
 def test_a_finished_row_with_a_broken_value_is_in_quarantine(tmp_path: Path) -> None:
-    broken = "cyd,2023-02-01,heavy,1,Maier\ndan,31.2.2023,60,0,Mayer\n,2023-02-01,60,0,Mayr\n"
+    broken = "cyd,2023-02-01,heavy,1,Maier\ndan,31.2.2023,60,0,Mayer\n,2023-02-01,60,0,Mayr\neve,2023-02-01\n"
     result = from_csv(tmp_path, TABLE + broken)
     assert result.report.quarantined == {
         ("table", "value is not a number"): 1,
         ("table", "broken date"): 1,
         ("table", "no subject"): 1,
+        ("table", "broken line"): 1,
     }
     assert result.cohort.rows == 2
 

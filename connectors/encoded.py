@@ -1,0 +1,47 @@
+"""A cohort as the forest's arrays, kept beside its table in the vault, so that tasks pass a reference and no rows."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy as np
+
+from connectors.vault import CohortRef, Vault
+from spinney.cohort import Cohort, cohort_from_frame
+from spinney.encode import columns_of
+from spinney.errors import SourceFailed
+from spinney.study import Study
+
+ARRAYS = ("present", "X", "y", "patients", "part")
+SUFFIX = ".npz"
+
+
+def encode_table(vault: Vault, ref: CohortRef, study: Study) -> Cohort:
+    """The arrays of a cohort; who trains and who tests is decided by the vault's key."""
+    frame = vault.read(ref).to_pandas()
+    return cohort_from_frame(frame, study, frame["patient"].tolist(), key=vault.key)
+
+
+def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
+    """Encode a cohort and keep its arrays; the reference stays the same."""
+    cohort = encode_table(vault, ref, study)
+    path = ref.path.with_suffix(SUFFIX)
+    partial = path.with_suffix(".partial-npz")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        np.savez(file, **{name: getattr(cohort, name) for name in ARRAYS})
+    partial.replace(path)
+    return ref
+
+
+def read_encoded(ref: CohortRef, study: Study) -> Cohort:
+    """The arrays of a cohort that was encoded before."""
+    columns = columns_of(study.features)
+    try:
+        with np.load(ref.path.with_suffix(SUFFIX), allow_pickle=False) as kept:
+            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS})
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
+    if cohort.X.shape != (ref.rows, len(columns)):
+        raise SourceFailed(f"cohort {ref.digest[:16]} was encoded for another study; encode it again")
+    return cohort

@@ -1,0 +1,238 @@
+"""The exchange: a mailbox between houses in a folder, a bucket or on an SFTP server.
+
+One object per message, written once, never overwritten, never seen half-written. It carries bytes and knows nothing of
+keys or meaning; what arrives is for `connectors.security` to judge.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol, Self, TypeVar
+
+from fsspec.utils import get_protocol
+
+from connectors.exchange.address import Address, check_name, is_draft, is_name, read_address, read_number, round_folder
+from connectors.exchange.errors import (
+    BadAddress,
+    ExchangeDenied,
+    ExchangeError,
+    ObjectTooLarge,
+    SecondCopy,
+    TransientExchangeError,
+)
+from connectors.exchange.store import Store
+
+__all__ = [
+    "Address",
+    "Arrivals",
+    "BadAddress",
+    "Clock",
+    "Exchange",
+    "ExchangeDenied",
+    "ExchangeError",
+    "ObjectTooLarge",
+    "SecondCopy",
+    "SystemClock",
+    "TransientExchangeError",
+]
+
+FIRST_NAP = 0.05
+T = TypeVar("T")
+
+
+class Clock(Protocol):
+    """Who knows the time and can let it pass."""
+
+    def now(self) -> datetime:
+        """The time, with its zone."""
+
+    def sleep(self, seconds: float) -> None:
+        """Come back later."""
+
+
+class SystemClock:
+    """This machine's."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """What a wait has brought."""
+
+    arrived: tuple[Address, ...]
+    missing: tuple[Address, ...]
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The senders that something is missing from."""
+        return tuple(sorted({address.sender for address in self.missing}))
+
+
+class Exchange:
+    """Nothing is connected before the first call, and a lost connection is renewed by the next one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def open(cls, url: str, options: Mapping[str, Any] | None = None) -> Self:
+        """A path, `s3://bucket/prefix` (options of s3fs) or `sftp://user@host:port/path` (options of paramiko)."""
+        return cls(_store_for(url, options or {}))
+
+    def put(self, address: Address, data: bytes) -> None:
+        """Publish. Again with the same bytes is fine; other bytes where some are is a `SecondCopy`."""
+        if not self._do(self._store.write_once, str(address), data) and self._differs(str(address), data):
+            raise SecondCopy(
+                f"{address}: a different message is there already. That is a fault or an attack: keep the exchange as "
+                "it is, and ask who else writes under this name"
+            )
+
+    def get(self, address: Address, limit: int) -> bytes | None:
+        """The message, or None as long as there is none. More bytes than the limit are not read."""
+        size = self._do(self._store.size, str(address))
+        if size is None:
+            return None
+        if size > limit:
+            raise ObjectTooLarge(f"{address}: {size} bytes, and {limit} are allowed; not read")
+        data = self._do(self._store.read, str(address), size)
+        if len(data) != size:
+            raise TransientExchangeError(f"{address}: {len(data)} of {size} bytes came through: read it again")
+        return data
+
+    def list(self, study: str, round: int, sender: str | None = None) -> tuple[Address, ...]:
+        """The messages of a round, of all senders or of one."""
+        found = [
+            read_address(study, name, round, entry.name)
+            for name in self._senders(study, sender)
+            for entry in self._do(self._store.entries, round_folder(study, name, round))
+            if not entry.is_folder
+        ]
+        return tuple(sorted(address for address in found if address))
+
+    def rounds(self, study: str, sender: str) -> tuple[int, ...]:
+        """The rounds in which a sender has left something, the newest last."""
+        numbers = map(read_number, self._folders(f"{check_name(study)}/{check_name(sender)}"))
+        return tuple(sorted(number for number in numbers if number is not None))
+
+    def wait(self, addresses: Iterable[Address], deadline: datetime, clock: Clock | None = None) -> Arrivals:
+        """Until all are there or the deadline has come. A store that is away is waited for, too."""
+        clock = clock or SystemClock()
+        wanted = tuple(dict.fromkeys(addresses))
+        missing, nap = wanted, FIRST_NAP
+        while True:
+            still, trouble = self._look_for(missing)
+            nap = FIRST_NAP if len(still) < len(missing) else nap  # answers come in swarms
+            missing = still
+            left = (deadline - clock.now()).total_seconds()
+            if not missing or left <= 0:
+                break
+            clock.sleep(min(nap, left))
+            nap = min(nap * 1.5, self._store.longest_nap)
+        if trouble:  # nobody is absent because the mailbox was
+            raise TransientExchangeError(
+                f"at the deadline, with {len(missing)} of {len(wanted)} messages unseen: {trouble}"
+            )
+        return Arrivals(tuple(address for address in wanted if address not in missing), missing)
+
+    def expire(self, older_than: datetime, study: str, sender: str | None = None) -> int:
+        """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one."""
+        return sum(
+            self._expire_round(older_than, study, name, number)
+            for name in self._senders(study, sender)
+            for number in self.rounds(study, name)
+        )
+
+    @property
+    def longest_nap(self) -> float:
+        """How long this store may be left alone between two looks, in seconds."""
+        return self._store.longest_nap
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<exchange in {self._store.place}>"
+
+    def _do(self, work: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return work(*arguments)
+        except self._store.failures as error:
+            raise self._store.explain(error) from None
+
+    def _differs(self, path: str, data: bytes) -> bool:
+        if self._do(self._store.size, path) != len(data):
+            return True
+        return self._do(self._store.read, path, len(data)) != data
+
+    def _look_for(self, addresses: tuple[Address, ...]) -> tuple[tuple[Address, ...], TransientExchangeError | None]:
+        """Those that are not there, and what kept us from looking. Asks by name: a listing could be flooded."""
+        missing: list[Address] = []
+        trouble = None
+        for address in addresses:
+            try:
+                if trouble or self._do(self._store.size, str(address)) is None:
+                    missing.append(address)
+            except TransientExchangeError as error:
+                missing.append(address)
+                trouble = error
+        return tuple(missing), trouble
+
+    def _folders(self, folder: str) -> tuple[str, ...]:
+        return tuple(entry.name for entry in self._do(self._store.entries, folder) if entry.is_folder)
+
+    def _senders(self, study: str, sender: str | None) -> tuple[str, ...]:
+        if sender is not None:
+            return (sender,)
+        return tuple(name for name in self._folders(check_name(study)) if is_name(name))
+
+    def _expire_round(self, older_than: datetime, study: str, sender: str, number: int) -> int:
+        folder = round_folder(study, sender, number)
+        old = [
+            entry.name
+            for entry in self._do(self._store.entries, folder)
+            if entry.modified and entry.modified < older_than and not entry.is_folder
+            if is_draft(entry.name) or read_address(study, sender, number, entry.name)
+        ]
+        for name in old:
+            self._do(self._store.delete, f"{folder}/{name}")
+        if old:
+            self._do(self._store.tidy, folder)
+        return len(old)
+
+
+def _store_for(url: str, options: Mapping[str, Any]) -> Store:
+    """Imports late: a house needs the libraries of its own store only."""
+    kind = get_protocol(url)
+    try:
+        if kind in ("file", "local"):
+            from connectors.exchange.folder import Folder
+
+            return Folder(url)
+        if kind in ("s3", "s3a"):
+            from connectors.exchange.bucket import Bucket
+
+            return Bucket(url, options)
+        if kind in ("sftp", "ssh"):
+            from connectors.exchange.sftp import Sftp
+
+            return Sftp(url, options)
+    except ImportError as error:
+        raise ExchangeDenied(
+            f"{kind}:// needs the package {error.name}: install spinney[s3] or spinney[sftp]"
+        ) from None
+    raise ExchangeDenied(f"no exchange over {kind}://: use a folder, s3:// or sftp://")

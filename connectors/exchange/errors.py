@@ -1,0 +1,39 @@
+"""What can go wrong with the exchange.
+
+ExchangeError
+├── BadAddress               a name that cannot be part of an address
+├── TransientExchangeError   the store is away, busy or full: the same call may succeed later
+├── ExchangeDenied           rights, keys or settings that people have to mend; trying again changes nothing
+├── SecondCopy               a different message is already at this address (also a Refused)
+└── ObjectTooLarge           more bytes than the reader allows (also a Refused)
+
+Each is one line that says what to do, and never repeats what a library said: that could hold a password.
+"""
+
+from __future__ import annotations
+
+from spinney.errors import Refused, SpinneyError
+
+
+class ExchangeError(SpinneyError):
+    """The exchange did not do what was asked."""
+
+
+class BadAddress(ExchangeError):
+    """A name that cannot be part of an address."""
+
+
+class TransientExchangeError(ExchangeError):
+    """The store is away, busy or full; the same call may succeed later."""
+
+
+class ExchangeDenied(ExchangeError):
+    """The store refuses, and will do so until somebody mends rights, keys or settings."""
+
+
+class SecondCopy(ExchangeError, Refused):
+    """Two different messages claim one address."""
+
+
+class ObjectTooLarge(ExchangeError, Refused):
+    """Somebody left more bytes than the reader allows."""

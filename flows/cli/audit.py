@@ -1,0 +1,74 @@
+"""spinney audit: what left this house and what came."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from flows.cli.keys import home_option
+
+
+@click.group()
+def audit() -> None:
+    """Show, verify and export the log of everything that left this house and came to it."""
+
+
+@audit.command(short_help="Show the newest entries.")
+@home_option
+@click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+def show(home: Path, last: int) -> None:
+    """Show the newest entries, one per line."""
+    from connectors.audit import Audit
+
+    log = Audit(home / "audit.jsonl")
+    newest = deque(log.lines(), maxlen=last)
+    if not newest:
+        click.echo(f"no entries in {log.path}", err=True)
+    for line in newest:
+        size = f", {line.entry.bytes} bytes" if line.entry.bytes else ""
+        place = f" [{line.entry.study}, round {line.entry.round}{size}]" if line.entry.study else ""
+        click.echo(f"{line.number:>6}  {line.time[:19].replace('T', ' ')}  {line.entry.words}{place}")
+
+
+@audit.command(short_help="Find lines that were changed or removed.")
+@home_option
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_context
+def verify(ctx: click.Context, home: Path, as_json: bool) -> None:
+    """Find every line that was changed, removed or moved. Exit code 2 if there is one."""
+    from connectors.audit import Audit, AuditBroken
+
+    try:
+        found = Audit(home / "audit.jsonl").verify()
+    except AuditBroken as error:
+        if not as_json:
+            raise
+        click.echo(json.dumps({"intact": False, "problems": error.problems}, indent=2))
+        ctx.exit(2)
+    if as_json:
+        facts = {"intact": True, "lines": found.lines, "last": found.chain, "notes": found.notes, "problems": []}
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(f"{found.lines} lines, nothing changed or removed; the last has the hash {found.chain[:16]}")
+    for note in found.notes:
+        click.echo(f"Note: {note}")
+
+
+@audit.command(short_help="Write the log for a spreadsheet.")
+@home_option
+@click.option("--format", "form", type=click.Choice(["csv", "json"]), default="csv", show_default=True)
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, allow_dash=True), default="-", help="File; - for stdout."
+)
+def export(home: Path, form: Literal["csv", "json"], output: Path) -> None:
+    """Write the whole log as CSV or JSON, hashes included. Refused if the log is not intact."""
+    from connectors.audit import Audit, exported
+
+    log = Audit(home / "audit.jsonl")
+    log.verify()
+    text = exported(log.lines(), form)
+    click.echo(text, nl=False) if str(output) == "-" else output.write_text(text, encoding="utf-8")

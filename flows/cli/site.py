@@ -1,0 +1,121 @@
+"""spinney site: what a hospital's engineer does: say where the data are, look at them, forget old cohorts."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from spinney.study import Study
+
+KINDS = ["files", "sql", "fhir-rest", "fhir-bulk"]
+AUTHS = ["none", "basic", "bearer", "smart-backend"]
+Answers = dict[str, str | None]
+site_option = click.option(
+    "--site", "site_file", type=click.Path(path_type=Path), default="site.yaml", show_default=True, help="Site's file."
+)
+
+
+@click.group()
+def site() -> None:
+    """Say where a site's data are, look at them, forget old cohorts."""
+
+
+@site.command(short_help="Write a first site.yaml.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="site.yaml", show_default=True)
+@click.option("--name", prompt="Name of the site in the study's roster", help="The site's name.")
+@click.option("--home", default="home", show_default=True, help="Private folder for cohorts, next to the file.")
+@click.option("--timezone", default="UTC", show_default=True, help="Of times without a zone, such as Europe/Berlin.")
+@click.option("--kind", type=click.Choice(KINDS), prompt="Where are the data", help="What the source is.")
+@click.option("--path", help="files: folder with FHIR resources.")
+@click.option("--url", help="sql: address without a password, such as postgresql+psycopg://reader@db/his.")
+@click.option("--base-url", help="fhir-*: address of the server's FHIR endpoint.")
+@click.option("--auth", type=click.Choice(AUTHS), help="fhir-*: how the server knows you.")
+@click.option("--user", help="User name (basic) or client id (smart-backend).")
+@click.option("--secret-env", help="Environment variable that holds the password, token or key.")
+def init(output: Path, **answers: str | None) -> None:
+    """Ask a few questions and write a commented site.yaml. What an option says is not asked."""
+    from connectors.site_init import write_site
+
+    _complete(answers)
+    write_site(output, {key: value for key, value in answers.items() if value is not None})
+    click.echo(f"{output} is written; read it, complete it and try it: spinney site check STUDY --site {output}")
+
+
+def _complete(answers: Answers) -> None:
+    """Ask what this kind of source needs."""
+    if answers["kind"] == "files":
+        _ask(answers, "path", "Folder with FHIR resources")
+    elif answers["kind"] == "sql":
+        _ask(answers, "url", "Address of the database, without a password")
+        _ask(answers, "secret_env", "Environment variable with the password (empty: none)", default="")
+    else:
+        _ask(answers, "base_url", "Address of the FHIR endpoint")
+        _ask(answers, "auth", "How the server knows you", default="none", choices=AUTHS)
+        if answers["auth"] in ("basic", "smart-backend"):
+            _ask(answers, "user", "User name or client id")
+        if answers["auth"] != "none":
+            _ask(answers, "secret_env", "Environment variable with the password, token or key")
+
+
+def _ask(answers: Answers, name: str, words: str, default: str | None = None, choices: list[str] | None = None) -> None:
+    if answers[name] is None:
+        answers[name] = click.prompt(words, default=default, type=click.Choice(choices) if choices else str)
+
+
+@site.command(short_help="Pull, validate and show a cohort; send nothing.")
+@click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
+@site_option
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="A sample: only index events from this day on.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+@click.pass_context
+def check(ctx: click.Context, study_file: Path, site_file: Path, since: datetime | None, as_json: bool) -> None:
+    """Connect, pull the cohort, validate it, and show what it looks like and what would leave the house.
+
+    Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder.
+    """
+    from connectors.site_file import read_site
+    from connectors.study_file import read_study
+    from flows.cli.site_show import as_data, look, show
+
+    study = read_study(study_file)
+    looked = look(_sampled(study, since) if since else study, read_site(site_file))
+    if as_json:
+        click.echo(json.dumps(as_data(looked), indent=2, allow_nan=False))
+        if looked.checked.quality.failures("critical"):
+            ctx.exit(2)
+    else:
+        show(looked)
+        looked.checked.quality.require()
+
+
+def _sampled(study: Study, since: datetime) -> Study:
+    from spinney.errors import StudyInvalid
+
+    if study.cohort is None:
+        raise StudyInvalid(["--since needs a study with a `cohort`; a finished table is read as a whole"])
+    return study.with_settings(cohort={"since": since.date().isoformat()})
+
+
+@site.command(short_help="Delete old cohorts from the vault.")
+@site_option
+@click.option("--older-than", required=True, help="Age from which cohorts are deleted, such as 30d or 12w.")
+def forget(site_file: Path, older_than: str) -> None:
+    """Delete cohorts that are older than this from the site's vault, and what broken pulls left behind."""
+    from connectors.site_file import read_site
+
+    gone = read_site(site_file).vault.forget(_age(older_than))
+    click.echo(f"{gone} cohorts forgotten")
+
+
+def _age(duration: str) -> timedelta:
+    from spinney.definition import length
+
+    try:
+        return length(duration)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--older-than") from None

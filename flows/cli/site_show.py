@@ -1,0 +1,218 @@
+"""One look at a site's cohort: pulled, validated, compared, described; then shown to people or to scripts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from connectors.checked import Checked, check_cohort
+from connectors.encoded import encode_table
+from connectors.pull import PullResult, pull
+from connectors.quality import QualityReport
+from connectors.site_file import SiteSettings
+from connectors.summary import FeatureSummary, summarise
+from spinney.cohort import Cohort
+from spinney.describe import characteristic_vector, rounded_rows, vector_names
+from spinney.errors import Declined
+from spinney.parts import Part
+from spinney.study import Study
+
+NARROWEST = 100
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What there is to show."""
+
+    study: Study
+    pulled: PullResult
+    features: tuple[FeatureSummary, ...]
+    checked: Checked
+    vector: dict[str, float | None] | str
+    """By column; or why there is none."""
+    leaves: tuple[str, ...]
+    seconds: float
+
+
+def look(study: Study, site: SiteSettings) -> Looked:
+    """Pull the cohort and find out everything about it; nothing is sent."""
+    start = time.monotonic()
+    with _Progress() as progress:
+        pulled = pull(study, site, progress=progress)
+    seconds = time.monotonic() - start
+    checked = check_cohort(site.home, study, pulled.cohort, pulled.report)
+    training = encode_table(site.vault, pulled.cohort, study).rows(Part.TRAINING)
+    return Looked(
+        study,
+        pulled,
+        summarise(site.vault.read(pulled.cohort), study),
+        checked,
+        _vector(training, study),
+        what_leaves(study, len(training)),
+        seconds,
+    )
+
+
+def _vector(training: Cohort, study: Study) -> dict[str, float | None] | str:
+    """The vector of the training rows, as a round would send it."""
+    try:
+        numbers = characteristic_vector(training, study.privacy)
+    except Declined as reason:
+        return str(reason)
+    known = [None if number != number else float(number) for number in numbers]
+    return dict(zip(vector_names(training), known, strict=True))
+
+
+def what_leaves(study: Study, rows: int) -> tuple[str, ...]:
+    """What a round would send, in words; see docs/privacy.md."""
+    privacy = study.privacy
+    counts = {
+        "masked": "in a secure sum (masked)",
+        "ring": "in a secure sum (ring)",
+        "trusted-third-party": "to the trusted third party, in clear",
+    }[privacy.secure_sum]
+    words = [
+        f"the characteristic vector of the training rows, rounded to 0.001, and their number, about "
+        f"{rounded_rows(rows, privacy):,}",
+        f"{study.forest.trees} trees for the other sites: features, rounded thresholds and probabilities, no leaf of "
+        f"fewer than {privacy.smallest_leaf} patients",
+        f"how often each tree is right and wrong, {counts}",
+    ]
+    return (*words, "test figures of the model") if privacy.share_metrics else tuple(words)
+
+
+class _Speed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
+
+
+class _Progress:
+    """Rows, rows per second and, where the total is known, the time left; on a terminal only."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:>24}"),
+            BarColumn(),
+            TextColumn("{task.completed:,.0f} rows"),
+            _Speed(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> _Progress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def __call__(self, kind: str, read: int, total: int | None) -> None:
+        if kind not in self._tasks:
+            self._tasks[kind] = self._bars.add_task(kind, total=total)
+        self._bars.update(self._tasks[kind], completed=read, total=total)
+
+
+def as_data(looked: Looked) -> dict[str, Any]:
+    """Everything as plain data for scripts."""
+    report, cohort = looked.pulled.report, looked.pulled.cohort
+    return {
+        "study": looked.study.name,
+        "study_digest": looked.study.digest,
+        "cohort": {"rows": cohort.rows, "digest": cohort.digest, "watermark": _moment(cohort.watermark)},
+        "positive": report.positive,
+        "unripe": report.unripe,
+        "index_events": report.index_events,
+        "left_out": dict(report.left_out),
+        "read": dict(report.read),
+        "quarantine": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.quarantined.items())],
+        "unused": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.unused.items())],
+        "features": [asdict(feature) for feature in looked.features],
+        "quality": [asdict(result) for result in looked.checked.quality.results],
+        "takes_part": not looked.checked.quality.failures("critical") and not isinstance(looked.vector, str),
+        "drift": list(looked.checked.drift.warnings) if looked.checked.drift else None,
+        "vector": looked.vector,
+        "leaves": list(looked.leaves),
+        "notes": report.notes,
+        "data_docs": str(looked.checked.docs),
+    }
+
+
+def _moment(moment: Any) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def show(looked: Looked) -> None:
+    """The same for people."""
+    console = Console(highlight=False)
+    console.width = max(console.width, NARROWEST)  # a cut table tells nothing
+    report = looked.pulled.report
+    read = report.read.total()
+    speed = f"{read / max(looked.seconds, 0.001):,.0f} rows/s"
+    console.print(
+        f"{looked.study.name}: {report.rows:,} rows, {report.positive:,} of them yes, and {report.unripe:,} whose "
+        f"outcome is still open.\n{read:,} rows read ({speed}); data up to {_moment(report.watermark) or 'unknown'}."
+    )
+    _show_counts(console, "index events left out", dict(report.left_out))
+    _show_counts(console, "quarantine", {f"{kind}: {why}": n for (kind, why), n in report.quarantined.items()})
+    console.print(_feature_table(looked.features))
+    _show_vector(console, looked.vector)
+    _show_lines(console, "a round would send (this command sends nothing)", looked.leaves)
+    _show_lines(console, "notes", report.notes)
+    if looked.checked.drift is not None:
+        _show_lines(console, "compared with the last cohort", looked.checked.drift.warnings or ["nothing moved"])
+    _show_lines(console, _kept(looked.checked.quality), _failures(looked.checked.quality))
+    console.print(f"Data Docs: {looked.checked.docs}", soft_wrap=True, markup=False)
+
+
+def _show_counts(console: Console, title: str, counts: dict[str, int]) -> None:
+    words = "; ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items(), key=lambda one: -one[1]))
+    console.print(f"{title}: {words or 'none'}", markup=False)
+
+
+def _show_lines(console: Console, title: str, lines: Iterable[str]) -> None:
+    console.print(f"{title}:", markup=False)
+    for line in lines:
+        console.print(f"  {line}", soft_wrap=True, markup=False)
+
+
+def _feature_table(features: tuple[FeatureSummary, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("feature")
+    for heading in ("filled", "missing", "min", "median", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("unit")
+    for one in features:
+        counts = ["few" if count is None else f"{count:,}" for count in (one.filled, one.missing)]
+        numbers = ["" if number is None else f"{number:.4g}" for number in (one.minimum, one.median, one.maximum)]
+        table.add_row(one.name, *counts, *numbers, Text(one.unit or ""))
+    return table
+
+
+def _show_vector(console: Console, vector: dict[str, float | None] | str) -> None:
+    if isinstance(vector, str):
+        console.print(f"no characteristic vector: {vector}")
+        return
+    numbers = ", ".join(f"{name} {'(too few)' if number is None else number}" for name, number in vector.items())
+    console.print(f"characteristic vector: {numbers}", markup=False)
+
+
+def _kept(quality: QualityReport) -> str:
+    kept = sum(one.passed for one in quality.results)
+    return f"quality, {kept} of {len(quality.results)} rules kept"
+
+
+def _failures(quality: QualityReport) -> list[str]:
+    failed = [*quality.failures("critical"), *quality.failures("warning")]
+    return [f"{one.severity}: {one.rule} ({one.failed:,} of {one.checked:,} fail)" for one in failed]

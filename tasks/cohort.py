@@ -1,0 +1,62 @@
+"""From the site's data to a checked, encoded cohort. Tasks pass references into the vault and counts, never rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import task
+from prefect.logging import get_run_logger
+from pydantic import Field
+
+from connectors.encoded import write_encoded
+from connectors.pull import PullResult, pull
+from connectors.site_file import SiteSettings, read_site
+from connectors.study_file import read_study
+from connectors.vault import CohortRef
+from spinney.base import Name, Settings
+from spinney.study import Study
+from tasks.retries import NO_TRACE, TRANSIENT
+
+
+class CohortSpec(Settings):
+    """Which cohort: a study and the site's own file. Secrets are read from the environment, inside the task."""
+
+    name: Name = Field(description="The study's name, for the run's name.")
+    study: Path = Field(description="The study's file.")
+    site: Path = Field(description="The site's own file.")
+
+    def read(self) -> tuple[Study, SiteSettings]:
+        return read_study(self.study), read_site(self.site)
+
+
+@task(task_run_name="pull-{spec.name}", **TRANSIENT, **NO_TRACE)
+def pull_cohort(spec: CohortSpec) -> PullResult:
+    """Pull the cohort into the vault."""
+    study, site = spec.read()
+    result = pull(study, site)
+    for note in result.report.notes:
+        get_run_logger().info(note)
+    return result
+
+
+@task(task_run_name="check-{spec.name}", **NO_TRACE)
+def check_cohort(pulled: PullResult, spec: CohortSpec) -> CohortRef:
+    """Validate the cohort; a critical rule that fails raises CohortRejected, and this site stays out of the round."""
+    from connectors.checked import check_cohort as check
+
+    study, site = spec.read()
+    checked = check(site.home, study, pulled.cohort, pulled.report)
+    log = get_run_logger()
+    for failed in checked.quality.failures("warning"):
+        log.warning("%s: %d of %d fail", failed.rule, failed.failed, failed.checked)
+    for line in checked.drift.warnings if checked.drift else ():
+        log.warning(line)
+    checked.quality.require()
+    return pulled.cohort
+
+
+@task(task_run_name="encode-{spec.name}", **NO_TRACE)
+def encode_cohort(cohort: CohortRef, spec: CohortSpec) -> CohortRef:
+    """Keep the cohort's arrays beside its table."""
+    study, site = spec.read()
+    return write_encoded(site.vault, cohort, study)

@@ -1,0 +1,78 @@
+"""Every message of some simulated rounds, as it went through the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from connectors import wire
+from spinney.cohort import Cohort, cohort_from_frame
+from spinney.federation import Message
+from spinney.messages import Weights
+from spinney.simulate import InProcess, simulate
+from spinney.study import Study
+
+FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
+ROUNDS = (
+    ("bofrf", "masked"),
+    ("bofrf", "ring"),
+    ("bofrf", "trusted-third-party"),
+    ("fedrf", "masked"),
+    ("boppid", "masked"),
+    ("local", "masked"),
+    ("local-adaboost", "masked"),
+)
+
+
+def wood(algorithm: str, secure_sum: str) -> Study:
+    """A small study."""
+    return Study.model_validate(
+        {
+            "name": "wood",
+            "features": FEATURES,
+            "label": {"name": "y"},
+            "forest": {"trees": 6, "max_depth": 4},
+            "algorithm": {"name": algorithm},
+            "privacy": {"secure_sum": secure_sum},
+            "choice": {"bootstrap": 100, "folds": 3},
+        }
+    )
+
+
+def cohorts(study: Study) -> dict[str, Cohort]:
+    """Four sites that take part, and one that is too small and declines."""
+    made = {}
+    for seed, (site, rows) in enumerate({"ash": 160, "beech": 160, "cedar": 160, "elm": 160, "fir": 12}.items()):
+        rng = np.random.default_rng(seed)
+        table = pd.DataFrame(rng.random((rows, 4)), columns=["x0", "x1", "x2", "x3"])
+        table["y"] = (rng.random(rows) < 1 / (1 + np.exp(4 - 8 * table["x0"]))).astype(int)
+        made[site] = cohort_from_frame(table, study)
+    return made
+
+
+def through_the_wire(study: Study) -> tuple[str, list[Message]]:
+    """A round in which every order and every reply is packed and unpacked; its model, and what was sent."""
+    sent: list[Message] = []
+
+    def travel(letters: Mapping[str, Message]) -> dict[str, Message]:
+        sent.extend(letters.values())
+        return {site: wire.decode(wire.encode(message)) for site, message in letters.items()}
+
+    class Recording(InProcess):
+        def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
+            return travel(super().ask(step, travel(orders), attempt))
+
+    with patch("spinney.simulate.InProcess", Recording):
+        return simulate(study, cohorts(study)).model_digest, sent
+
+
+@cache
+def messages() -> dict[str, Message]:
+    """One real message of every kind, by kind."""
+    sent = [message for algorithm in ROUNDS for message in through_the_wire(wood(*algorithm))[1]]
+    inner = [message.manifest for message in sent if isinstance(message, Weights)]
+    return {type(message).__name__: message for message in [*sent, *inner]}

@@ -1,0 +1,219 @@
+"""A round between houses over a folder: the same model as in one process, and none the worse for being killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from connectors.audit import Audit
+from connectors.desk import Desk
+from connectors.exchange import Exchange, SystemClock
+from connectors.keys import Identity, RoundKey
+from connectors.memory import History, Memory
+from connectors.rounds import CoordinatorRound, Over, SiteRound
+from connectors.security import Rounds
+from spinney.cohort import Cohort, cohort_from_frame
+from spinney.simulate import simulate
+from spinney.study import Study
+
+SITES = ("ash", "birch", "cedar")
+PATIENCE = timedelta(seconds=60)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: no handler runs."""
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    features = [{"name": f"x{n}", "kind": "continuous", "range": [-5, 5]} for n in range(5)]
+    settings = {"forest": {"trees": 8}, "choice": {"bootstrap": 100}}
+    return Study.model_validate({"name": "fever", "features": features, "label": {"name": "y"}, **settings})
+
+
+@pytest.fixture(scope="module")
+def cohorts(study: Study) -> dict[str, Cohort]:
+    made = {}
+    for number, site in enumerate(SITES):
+        rng = np.random.default_rng(number)
+        table = pd.DataFrame(rng.normal(size=(160, 5)), columns=[f"x{n}" for n in range(5)])
+        table["y"] = (table["x0"] + rng.normal(size=160) > 0).astype(int)
+        made[site] = cohort_from_frame(table, study)
+    return made
+
+
+class World:
+    """Four houses and a folder between them; houses can be started again."""
+
+    def __init__(self, folder: Path, study: Study, cohorts: Mapping[str, Cohort]) -> None:
+        self.folder, self.study, self.cohorts = folder, study, cohorts
+        (folder / "exchange").mkdir()
+        self.identities = {name: Identity.new() for name in ("coordinator", *SITES)}
+        self.roster = {name: identity.public for name, identity in self.identities.items()}
+
+    def home(self, name: str) -> Path:
+        return self.folder / name
+
+    def desk(self, name: str, number: int = 1) -> Desk:
+        key: RoundKey = Rounds(self.home(name), self.study.name, name).enter(number)
+        return Desk(
+            self.home(name),
+            name,
+            self.study.name,
+            self.study.digest,
+            number,
+            self.identities[name],
+            key,
+            self.roster,
+            Exchange.open(str(self.folder / "exchange")),
+            Audit(self.home(name) / "audit.jsonl"),
+            SystemClock(),
+        )
+
+    def coordinator(self, patience: timedelta = PATIENCE) -> CoordinatorRound:
+        memory = Memory(self.home("coordinator") / "rounds" / "1")
+        return CoordinatorRound(self.study, self.desk("coordinator"), SITES, memory, patience)
+
+    def site(self, name: str) -> SiteRound:
+        memory, history = Memory(self.home(name) / "rounds" / "1"), History(self.home(name) / "scored")
+        return SiteRound(self.study, self.desk(name), "coordinator", self.cohorts[name], memory, history)
+
+    def night(self, run: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        with ThreadPoolExecutor(len(run)) as pool:
+            started = {name: pool.submit(work) for name, work in run.items()}
+            return {name: future.result() for name, future in started.items()}
+
+
+@pytest.fixture
+def world(tmp_path: Path, study: Study, cohorts: dict[str, Cohort]) -> World:
+    return World(tmp_path, study, cohorts)
+
+
+def test_a_round_over_a_folder_gives_the_model_of_the_simulation(world: World) -> None:
+    coordinator, sites = world.coordinator(), {name: world.site(name) for name in SITES}
+    night = {"coordinator": coordinator.run, **{name: partial(site.run, PATIENCE) for name, site in sites.items()}}
+    over = world.night(night)["coordinator"]
+    reference = simulate(world.study, world.cohorts)
+    assert over == Over(reference.model_digest, "")
+    for name, site in sites.items():
+        assert site.outcome is not None
+        assert site.outcome.model.digest == reference.outcomes[name].model.digest
+    assert coordinator.left_out == {}
+
+
+def test_what_was_sent_and_received_is_in_every_house_s_log(world: World) -> None:
+    night = {"coordinator": world.coordinator().run}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in SITES}
+    world.night(night)
+    for name in ("coordinator", *SITES):
+        audit = Audit(world.home(name) / "audit.jsonl")
+        audit.verify()
+        kinds = {(line.entry.direction, line.entry.kind) for line in audit.lines()}
+        assert ("sent", "answer to grow") in kinds or name == "coordinator"
+        assert not [line for line in audit.lines() if line.entry.direction == "refused"]
+
+
+@pytest.mark.parametrize("step", ["join", "grow", "check", "score", "sign", "release", "finish"])
+def test_a_site_killed_in_a_step_goes_on_where_it_was(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[str] = []
+    publish = Desk.publish
+
+    def fragile(self: Desk, name: str, *arguments: object) -> None:
+        if self.me == "birch" and name == step and not killed:
+            killed.append(step)
+            raise Killed
+        publish(self, name, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Desk, "publish", fragile)
+
+    def stubborn() -> SiteRound:
+        site = world.site("birch")
+        try:
+            site.run(PATIENCE)
+        except Killed:
+            site = world.site("birch")
+            site.run(PATIENCE)
+        return site
+
+    night: dict[str, Callable[[], object]] = {"coordinator": world.coordinator().run, "birch": stubborn}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in ("ash", "cedar")}
+    results = world.night(night)
+    reference = simulate(world.study, world.cohorts)
+    assert killed == [step]
+    assert results["coordinator"] == Over(reference.model_digest, "")
+    birch = results["birch"]
+    assert isinstance(birch, SiteRound)
+    assert birch.outcome is not None
+    assert birch.outcome.model.digest == reference.outcomes["birch"].model.digest
+
+
+@pytest.mark.parametrize("asked", range(1, 8))
+def test_a_coordinator_killed_after_any_ask_goes_on_where_it_was(
+    world: World, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fates = CoordinatorRound._fates
+    killed: list[int] = []
+
+    def fragile(self: CoordinatorRound, *arguments: object) -> dict[str, str]:
+        if self._asked == asked and not killed:
+            killed.append(asked)
+            raise Killed
+        return fates(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CoordinatorRound, "_fates", fragile)
+
+    def stubborn() -> Over:
+        try:
+            return world.coordinator().run()
+        except Killed:
+            return world.coordinator().run()
+
+    night: dict[str, Callable[[], object]] = {"coordinator": stubborn}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in SITES}
+    assert world.night(night)["coordinator"] == Over(simulate(world.study, world.cohorts).model_digest, "")
+    assert killed == [asked]
+
+
+def test_a_finished_round_run_again_does_nothing_but_show_its_result(world: World) -> None:
+    night: dict[str, Callable[[], object]] = {"coordinator": world.coordinator().run}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in SITES}
+    first = world.night(night)["coordinator"]
+    before = sorted((world.folder / "exchange").rglob("*.*"))
+    assert world.coordinator().run() == first
+    assert sorted((world.folder / "exchange").rglob("*.*")) == before
+
+
+def test_a_site_that_never_answers_is_named_and_voids_only_what_can_not_go_on(world: World) -> None:
+    coordinator = world.coordinator(timedelta(seconds=3))
+    night: dict[str, Callable[[], object]] = {"coordinator": coordinator.run}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in ("ash", "cedar")}
+    over = world.night(night)["coordinator"]
+    assert isinstance(over, Over)
+    assert over.model == ""
+    assert "2 sites are left" in over.void
+    assert coordinator.left_out == {"birch": "no answer to join in time"}
+
+
+def test_an_answer_that_says_too_much_is_refused_at_home(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    site, coordinator = world.site("cedar"), world.coordinator()
+    answer = site._part.answer
+    monkeypatch.setattr(site._part, "answer", lambda step, order: _exact_rows(answer(step, order)))
+    night: dict[str, Callable[[], object]] = {"coordinator": coordinator.run, "cedar": lambda: site.run(PATIENCE)}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in ("ash", "birch")}
+    world.night(night)
+    assert coordinator.left_out == {"cedar": "a message breaks the rule: rows are rounded"}
+    refused = [line.entry for line in Audit(world.home("cedar") / "audit.jsonl").lines()]
+    assert "a message breaks the rule: rows are rounded" in {entry.words for entry in refused}
+
+
+def _exact_rows(message: object) -> object:
+    if type(message).__name__ == "Description":
+        return type(message)(**{**message.__dict__, "rows": 123})
+    return message

@@ -1,0 +1,126 @@
+"""A site's own forest: scikit-learn's own trees, drawn by patient; and the search for better settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from spinney.grow import candidates, grow, tree_parameters, tune
+from spinney.settings import ForestSettings, Tuning
+
+
+def table(rows=300, missing=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((rows, 5)).astype(np.float32)
+    y = (X[:, 0] + rng.normal(0, 0.3, rows) > 0.5).astype(np.int8)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+def same_tree(one, other):
+    ours, theirs = one.tree_.__getstate__(), other.tree_.__getstate__()
+    return ours["nodes"].tobytes() == theirs["nodes"].tobytes() and np.array_equal(ours["values"], theirs["values"])
+
+
+SETTINGS = {
+    "the default": {},
+    "entropy and all features": {"criterion": "entropy", "max_features": "all"},
+    "log2, deep, small leaves": {"max_features": "log2", "max_depth": 32, "min_samples_leaf": 1},
+    "wide splits": {"min_samples_split": 40},
+}
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_with_one_row_per_patient_these_are_the_trees_of_random_forest_classifier(settings, missing):
+    X, y = table(missing=missing)
+    chosen = ForestSettings(trees=6, **settings)
+    grown = grow(X, y, np.arange(len(y)), chosen, 7)
+    model = RandomForestClassifier(6, random_state=7, **tree_parameters(chosen)).fit(X, y)
+    for ours, theirs in zip(grown.trees, model.estimators_, strict=True):
+        assert same_tree(ours, theirs)
+    drawn = [np.bincount(rows, minlength=len(y)) for rows in model.estimators_samples_]
+    assert np.array_equal(grown.drawn, drawn)
+
+
+def test_with_several_rows_per_patient_whole_patients_are_drawn():
+    X, y = table()
+    patients = np.random.default_rng(1).permutation(np.repeat(np.arange(60), 5))
+    grown = grow(X, y, patients, ForestSettings(trees=10), 3)
+    assert grown.drawn.shape == (10, 60)
+    assert (grown.drawn.sum(axis=1) == 60).all()
+    for tree, drawn in zip(grown.trees, grown.drawn, strict=True):
+        assert tree.tree_.n_node_samples[0] == np.isin(patients, np.flatnonzero(drawn)).sum()
+        assert tree.tree_.weighted_n_node_samples[0] == 5 * drawn.sum()
+
+
+def test_a_third_of_the_patients_is_out_of_bag_with_all_of_their_rows():
+    X, y = table(rows=2000)
+    patients = np.arange(2000) // 4
+    drawn = grow(X, y, patients, ForestSettings(trees=20, max_depth=2), 3).drawn
+    assert np.mean(drawn == 0) == pytest.approx(np.exp(-1), abs=0.02)
+
+
+def test_two_workers_grow_the_same_forest():
+    X, y = table()
+    one, two = (grow(X, y, np.arange(len(y)), ForestSettings(trees=5), 3, jobs=jobs) for jobs in (1, 2))
+    assert all(same_tree(ours, theirs) for ours, theirs in zip(one.trees, two.trees, strict=True))
+    assert np.array_equal(one.drawn, two.drawn)
+
+
+def test_another_seed_grows_another_forest():
+    X, y = table()
+    one, two = (grow(X, y, np.arange(len(y)), ForestSettings(trees=1), seed) for seed in (3, 4))
+    assert not same_tree(one.trees[0], two.trees[0])
+
+
+def test_the_largest_seed_grows():
+    X, y = table(rows=30)
+    assert len(grow(X, y, np.arange(30), ForestSettings(trees=2), 2**32 - 1).trees) == 2
+
+
+def test_a_site_with_one_class_grows():
+    X, _ = table()
+    grown = grow(X, np.ones(len(X), np.int8), np.arange(len(X)), ForestSettings(trees=2), 0)
+    assert [tree.tree_.node_count for tree in grown.trees] == [1, 1]
+
+
+BASE = ForestSettings(min_samples_leaf=8, tuning=Tuning(seconds=10, draws=25))
+
+
+def test_the_study_s_own_settings_are_tried_first():
+    assert next(candidates(BASE, 0)) is BASE
+
+
+def test_the_search_is_repeatable_and_as_long_as_the_study_says():
+    tried = list(candidates(BASE, 5))
+    assert len(tried) == 25
+    assert tried == list(candidates(BASE, 5))
+    assert tried != list(candidates(BASE, 6))
+
+
+def test_no_candidate_has_smaller_leaves_than_the_study_allows():
+    assert min(candidate.min_samples_leaf for candidate in candidates(BASE, 0)) >= 8
+
+
+def test_every_candidate_is_a_valid_choice_of_settings():
+    for candidate in candidates(BASE, 0):
+        assert ForestSettings.model_validate(candidate.model_dump()) == candidate
+
+
+def test_the_best_of_the_tried_settings_wins():
+    tried = list(candidates(BASE, 0))
+    best = tune(BASE, 0, lambda candidate: float(candidate == tried[9]), lambda: True)
+    assert best == tried[9]
+
+
+def test_without_a_better_one_the_study_s_settings_stay():
+    assert tune(BASE, 0, lambda _: 0.5, lambda: True) is BASE
+    assert tune(BASE, 0, lambda _: float("nan"), lambda: True) is BASE
+
+
+def test_when_the_time_is_over_only_the_study_s_settings_were_tried():
+    tried = []
+    assert tune(BASE, 0, lambda candidate: tried.append(candidate) or 0.5, lambda: False) is BASE
+    assert tried == [BASE]

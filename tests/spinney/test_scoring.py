@@ -1,0 +1,386 @@
+"""Scoring under a secure sum, with a coordinator or a site that does not keep to the rules."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from spinney import secure_sum
+from spinney.algorithms.bofrf import BofrfSite
+from spinney.errors import Refused, RoundVoid
+from spinney.federation import Decline
+from spinney.messages import MaskedCounts, OwnWeights, PlainCounts, ReleasedSeed, RingOrder, Signature
+from spinney.secure_sum import Binding, Roll
+from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
+
+MODES = ("masked", "ring", "trusted-third-party")
+
+
+@pytest.fixture(scope="module")
+def wood():
+    return study()
+
+
+@pytest.fixture(scope="module")
+def people(wood):
+    return cohorts(wood, rows=120)
+
+
+@pytest.fixture(scope="module")
+def finished(wood, people):
+    """A round that went well."""
+    federation = Wood(wood, people)
+    federation.run()
+    return federation
+
+
+@pytest.fixture
+def scoring(wood, people):
+    """A round that stops after every site has scored, before anybody has signed or released anything."""
+    return stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "sign")))
+
+
+def stopped(federation: Wood) -> Wood:
+    with pytest.raises(RoundVoid):
+        federation.run()
+    return federation
+
+
+def only_for(victim, step, change):
+    """A coordinator that changes one site's order in one step."""
+    return lambda name, site, order: change(order) if (name, site) == (step, victim) else order
+
+
+def refusal(people, step, change, mode="masked") -> str:
+    """Why elm refuses a changed order; the other three go on without it."""
+    federation = Wood(study(privacy={"secure_sum": mode}), people, tamper=only_for("elm", step, change))
+    federation.run()
+    assert set(federation.outcomes) == {"ash", "beech", "cedar"}
+    return federation.left_out["elm"]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A coordinator that cheats
+
+
+@pytest.mark.parametrize("mode", ["ring", "trusted-third-party"])
+def test_a_site_follows_the_study_s_secure_sum_and_no_other(people, mode):
+    reason = refusal(people, "score", lambda order: replace(order, mode=mode))
+    assert reason == f"refused score: the study says masked, the coordinator asks for {mode}"
+
+
+def test_a_round_key_that_its_site_has_not_signed_is_refused(people):
+    forged = secure_sum.public_key(secure_sum.new_key())
+    reason = refusal(people, "score", lambda order: replace(order, keys={**order.keys, "ash": forged}))
+    assert reason == "refused score: the round key and features of ash are not signed by ash"
+
+
+def test_a_round_key_of_an_earlier_night_is_refused(wood, people, finished):
+    before = finished.order("score")
+    tonight = Wood(wood, people, round=2, lost={"elm": "check"})
+    tonight.run()
+    order = tonight.order("score")
+    tonight.houses["ash"].verify = finished.houses["ash"].verify  # even where the signing key is still the same
+    replayed = replace(order, keys=before.keys, signatures=before.signatures)
+    with pytest.raises(Refused, match="are not signed by"):
+        tonight.site("ash").answer("score", replayed)
+
+
+def test_features_that_a_site_does_not_claim_to_have_are_refused(people):
+    """They would make it look as if many sites could score a tree that in truth only the victim can."""
+    fewer = {"ash": np.zeros(4, dtype=bool)}
+    reason = refusal(people, "score", lambda order: replace(order, present={**order.present, **fewer}))
+    assert "features of ash are not signed" in reason
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_site_does_not_score_a_tree_that_hardly_anybody_else_can_score(mode):
+    wood = study(privacy={"secure_sum": mode, "fewest_scoring_sites": 3})
+    people = cohorts(wood, SITES[:2]) | {name: cohort(wood, seed=9, absent=(0,)) for name in SITES[2:]}
+    federation = Wood(wood, people, lost=dict.fromkeys(SITES, "score"))
+    stopped(federation)
+    order = federation.order("score")
+    on_x0 = next(
+        digest
+        for digest, tree in zip(
+            federation.site("beech").own_forest().digests, federation.site("beech").own_forest(), strict=True
+        )
+        if 0 in tree.feature
+    )
+    manifest = replace(order.manifest, trees=(*order.manifest.trees, on_x0), owners=(*order.manifest.owners, "beech"))
+    parcels = federation.order("check").forests
+    with pytest.raises(Refused, match="1 trees can be scored by fewer than 3 sites"):
+        federation.site("ash").answer("score", replace(order, manifest=manifest, forests=parcels))
+
+
+def test_a_manifest_with_a_tree_that_nobody_sent_is_refused(people):
+    def with_a_ghost(order):
+        manifest = replace(
+            order.manifest, trees=(*order.manifest.trees, "00" * 16), owners=(*order.manifest.owners, "ash")
+        )
+        return replace(order, manifest=manifest)
+
+    assert "1 trees that their owners didn't send" in refusal(people, "score", with_a_ghost)
+
+
+def test_a_manifest_that_gives_a_tree_to_another_owner_is_refused(people):
+    def swapped(order):
+        return replace(order, manifest=replace(order.manifest, owners=order.manifest.owners[::-1]))
+
+    assert "that their owners didn't send" in refusal(people, "score", swapped)
+
+
+def test_a_manifest_with_one_tree_twice_is_refused(people):
+    def doubled(order):
+        trees, owners = order.manifest.trees, order.manifest.owners
+        return replace(order, manifest=replace(order.manifest, trees=(*trees, trees[0]), owners=(*owners, owners[0])))
+
+    assert "or one tree twice" in refusal(people, "score", doubled)
+
+
+def test_a_site_does_not_hide_among_two(people):
+    reason = refusal(people, "score", lambda order: replace(order, participants=("ash", "elm")))
+    assert "2 participants are too few" in reason
+
+
+def test_after_its_sum_was_opened_a_site_scores_no_tree_again(finished):
+    with pytest.raises(Refused, match="opened already"):
+        finished.site("ash").answer("score", replace(finished.order("score"), attempt=2))
+
+
+def test_within_a_round_a_site_scores_a_tree_again_on_a_new_attempt(scoring):
+    order = scoring.order("score")
+    first, second = (scoring.site("ash").answer("score", replace(order, attempt=number)) for number in (1, 2))
+    assert not np.array_equal(first.counts, second.counts)  # other masks hide the same counts
+
+
+def test_the_same_question_gets_the_same_answer_bit_for_bit(scoring):
+    order = scoring.order("score")
+    first, second = (scoring.site("ash").answer("score", order) for _ in range(2))
+    assert first.digest == second.digest
+    assert np.array_equal(first.counts, second.counts)
+
+
+def test_a_tree_is_never_scored_on_two_nights(wood, people, finished):
+    last = finished.order("score").manifest
+    tonight = Wood(wood, people, round=2, lost=dict.fromkeys(SITES, "sign"))
+    tonight.houses["elm"].history = finished.houses["elm"].history
+    stopped(tonight)
+    with pytest.raises(Refused, match=f"{len(last.trees)} trees were scored on an earlier night"):
+        tonight.site("elm").answer("score", replace(tonight.order("score", "elm"), manifest=last))
+
+
+def test_a_tree_that_one_site_knows_from_an_earlier_night_is_not_in_tonight_s_round(wood, people):
+    probe = Wood(wood, people)
+    probe.run()
+    known = probe.order("score").manifest.trees[0]
+    tonight = Wood(wood, people)
+    tonight.houses["elm"].history = {known: 0}
+    tonight.run()
+    assert known not in tonight.order("score").manifest.trees
+    assert len(tonight.order("score").manifest.trees) == len(probe.order("score").manifest.trees) - 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_scored_tree_is_remembered_in_every_mode(people, mode):
+    federation = Wood(study(privacy={"secure_sum": mode}), people)
+    federation.run()
+    assert set(federation.houses["ash"].history) == set(federation.order("score").manifest.trees)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Rolls
+
+
+def roll_of(federation: Wood, **changes) -> Roll:
+    order = federation.order("score")
+    names = changes.get("participants", order.participants)
+    binding = Binding(federation.study.digest, 1, "score", changes.get("attempt", 1), names, order.manifest.digest)
+    digests = tuple((name, federation.houses[name].memory["reply"]) for name in names)
+    return Roll(binding, digests)
+
+
+def signed(federation: Wood, roll: Roll) -> dict[str, bytes]:
+    return {name: federation.houses[name].sign(roll.words()) for name in SITES}
+
+
+def test_a_roll_that_lacks_somebody_is_not_signed(scoring):
+    order = replace(scoring.order("sign"), roll=roll_of(scoring, participants=("ash", "beech", "cedar")))
+    with pytest.raises(Refused, match="answers to another asking"):
+        scoring.site("ash").answer("sign", order)
+
+
+def test_a_roll_with_another_answer_than_the_one_given_is_not_signed(scoring):
+    roll = roll_of(scoring)
+    other = replace(roll, digests=(("ash", roll.digests[1][1]), *roll.digests[1:]))
+    with pytest.raises(Refused, match="does not list the answer that ash gave"):
+        scoring.site("ash").answer("sign", replace(scoring.order("sign"), roll=other))
+
+
+def test_a_roll_that_somebody_has_not_signed_releases_nothing(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    order = federation.order("release")
+    part = dict(order.signatures, elm=order.signatures["ash"])
+    with pytest.raises(Refused, match="not validly signed by elm"):
+        federation.site("ash").answer("release", replace(order, signatures=part))
+
+
+def test_a_wrong_roll_releases_nothing_even_if_all_have_signed_it(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    wrong = roll_of(federation, attempt=2)
+    order = replace(federation.order("release"), roll=wrong, signatures=signed(federation, wrong))
+    with pytest.raises(Refused, match="answers to another asking"):
+        federation.site("ash").answer("release", order)
+
+
+def test_the_same_roll_is_released_again_and_with_the_same_seed(finished):
+    order = finished.order("release")
+    first, second = (finished.site("ash").answer("release", order) for _ in range(2))
+    assert first.seed == second.seed
+
+
+@pytest.mark.parametrize("step", ["sign", "release"])
+def test_a_site_that_has_scored_nothing_has_nothing_to_sign_or_release(wood, people, finished, step):
+    newcomer = Wood(wood, people)
+    with pytest.raises(Refused, match="too early"):
+        newcomer.site("ash").answer(step, finished.order(step))
+
+
+@pytest.mark.parametrize("step", ["check", "score", "ring", "finish"])
+def test_a_coordinator_that_asks_out_of_order_is_refused(people, step):
+    wood = study(privacy={"secure_sum": "ring"})
+    done = Wood(wood, people)
+    done.run()
+    newcomer = Wood(wood, people)
+    newcomer.houses["ash"].verify = done.houses["ash"].verify
+    with pytest.raises(Refused, match="too early"):
+        newcomer.site("ash").answer(step, done.order(step))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A site that cheats
+
+
+def cheats(step, answer):
+    """A site that does one step its own way."""
+    honest = getattr(BofrfSite, step)
+    return type("Cheat", (BofrfSite,), {step: lambda self, order: answer(self, honest(self, order))})
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "reason"),
+    [
+        ("score", lambda _, reply: MaskedCounts(reply.counts[:-1], reply.digest), "sent counts of 23 trees for 24"),
+        ("score", lambda _, reply: MaskedCounts(reply.counts, "no digest"), "sent counts under a wrong digest"),
+        ("score", lambda _, __: Decline("I would rather not"), "I would rather not"),
+        ("score", lambda _, __: Signature(bytes(64)), "answered score with something else"),
+        ("sign", lambda _, __: Signature(bytes(64)), "signed another list than the one it was shown"),
+    ],
+)
+def test_a_site_that_does_not_answer_as_asked_is_left_out_and_the_others_are_asked_again(
+    wood, people, step, answer, reason
+):
+    federation = Wood(wood, people, parts={"elm": cheats(step, answer)})
+    federation.run()
+    assert federation.left_out == {"elm": reason}
+    assert federation.steps()[-4:] == ["score 2", "sign 2", "release 2", "finish 1"]
+
+
+def test_a_wrong_seed_voids_the_round_instead_of_giving_wrong_weights(wood, people):
+    liar = cheats("release", lambda _, __: ReleasedSeed(bytes(32)))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(wood, people, parts={"elm": liar}).run()
+
+
+def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
+    liar = cheats("score", lambda _, reply: PlainCounts(reply.counts * 1000))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(study(privacy={"secure_sum": "trusted-third-party"}), people, parts={"elm": liar}).run()
+
+
+def test_only_rounded_weights_reach_the_sites(finished):
+    order = finished.order("finish")
+    assert {field.name for field in fields(order)} == {"manifest", "forests", "weights"}
+    assert order.weights.tolist() == np.round(order.weights, 2).tolist()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1.5, -1.5])
+def test_weights_that_cannot_be_are_refused_by_the_site(finished, wrong):
+    order = finished.order("finish")
+    weights = np.where(np.arange(len(order.weights)) == 0, wrong, order.weights)
+    with pytest.raises(Refused, match=r"one weight in -1\.\.1 per tree"):
+        finished.site("ash").answer("finish", replace(order, weights=weights))
+
+
+def test_weights_for_other_trees_than_the_manifest_s_are_refused(finished):
+    order = finished.order("finish")
+    with pytest.raises(Refused, match="per tree of the manifest"):
+        finished.site("ash").answer("finish", replace(order, weights=order.weights[1:]))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The ring
+
+
+@pytest.fixture
+def ring(people):
+    """A ring that stops after its first packets were made."""
+    return stopped(Wood(study(privacy={"secure_sum": "ring"}), people, lost=dict.fromkeys(SITES, "ring")))
+
+
+def test_a_ring_goes_round_once(ring):
+    smaller = replace(ring.order("score"), participants=("ash", "beech", "cedar"), attempt=2)
+    with pytest.raises(Refused, match="a ring goes round once"):
+        ring.site("ash").answer("score", smaller)
+
+
+def test_a_site_adds_its_counts_only_among_the_neighbours_that_it_has_agreed_to(ring):
+    order = ring.order("ring", "beech")
+    fewer = replace(order.binding, participants=("ash", "beech", "cedar"))
+    with pytest.raises(Refused, match="not the ring that this house has joined"):
+        ring.site("beech").answer("ring", replace(order, binding=fewer))
+
+
+def test_a_packet_that_does_not_come_from_the_neighbour_before_is_refused(ring):
+    """Otherwise the owner could hand its packet to the site before it, and read off what that site has added."""
+    order = ring.order("ring", "elm")
+    parcel = ring.houses["ash"].mail.post(b"\0" * 32, ["elm"])
+    with pytest.raises(Refused, match="comes from ash and not from cedar"):
+        ring.site("elm").answer("ring", replace(order, packets={"ash": parcel}))
+
+
+def test_a_site_adds_its_counts_to_an_owner_s_packet_once(ring):
+    order = ring.order("ring", "beech")
+    ring.site("beech").answer("ring", order)
+    content = ring.houses["beech"].open(order.packets["ash"])
+    again = ring.houses["ash"].mail.post(content[::-1], ["beech"])
+    with pytest.raises(Refused, match="the packet of ash came twice"):
+        ring.site("beech").answer("ring", replace(order, packets={"ash": again}))
+
+
+def test_a_packet_of_the_wrong_size_is_refused(ring):
+    order = ring.order("ring", "beech")
+    parcel = ring.houses["ash"].mail.post(b"\0" * 7, ["beech"])
+    with pytest.raises(Refused, match="has 7 bytes for"):
+        ring.site("beech").answer("ring", replace(order, packets={"ash": parcel}))
+
+
+def test_a_sum_that_cannot_be_is_not_turned_into_weights_by_its_owner(people):
+    class Liar(BofrfSite):
+        def _counts_of(self, owner):
+            return super()._counts_of(owner) - 10**6
+
+    with pytest.raises(RoundVoid, match="was lost while the ring went round"):
+        Wood(study(privacy={"secure_sum": "ring"}), people, parts={"elm": Liar}).run()
+
+
+def test_an_owner_with_too_few_weights_voids_the_ring(people):
+    class Miser(BofrfSite):
+        def ring(self, order: RingOrder):
+            reply = super().ring(order)
+            return OwnWeights(reply.weights[:1]) if isinstance(reply, OwnWeights) else reply
+
+    with pytest.raises(RoundVoid, match="elm sent 1 weights"):
+        Wood(study(privacy={"secure_sum": "ring"}), people, parts={"elm": Miser}).run()

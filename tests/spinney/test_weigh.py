@@ -1,0 +1,89 @@
+"""Weights of trees: rounding, the two rules, the cap and the way out of zero by zero."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spinney.metrics import mcc
+from spinney.weigh import capped, common_weights, mcc_weights, or_equal, tempered_weights
+
+HOME = "ash"
+
+
+def test_a_common_weight_is_the_correlation_rounded_to_a_hundredth():
+    # (40 * 30 - 10 * 20) / sqrt(50 * 60 * 40 * 50) = 1000 / 2449.49 = 0.408
+    assert common_weights(np.array([[40, 30, 10, 20]]), 0.01).tolist() == [0.41]
+
+
+def test_one_patient_more_or_less_does_not_show_in_a_rounded_weight():
+    total = np.array([[400, 300, 100, 200]])
+    one_label_differs = total + np.array([[1, 0, 0, -1]])
+    assert mcc(total) != mcc(one_label_differs)
+    assert common_weights(total, 0.01) == common_weights(one_label_differs, 0.01)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 10**6)] * 4), min_size=1, max_size=5), st.sampled_from([0.001, 0.01, 0.25]))
+def test_common_weights_lie_on_the_grid_within_one_and_near_the_truth(rows, precision):
+    counts = np.array(rows)
+    weights = common_weights(counts, precision)
+    assert np.all(np.abs(weights) <= 1)
+    assert np.allclose(weights / precision, np.rint(weights / precision))
+    assert np.all(np.abs(weights - mcc(counts)) <= precision / 2 + 1e-6)
+
+
+def test_the_published_rule_drops_a_tree_at_or_below_tau():
+    assert mcc_weights(np.array([0.21, 0.2, 0.19, -0.5]), 0.2).tolist() == [0.21, 0, 0, 0]
+
+
+def test_a_tree_without_a_correlation_has_weight_zero_even_with_tau_zero():
+    only_yes = np.array([[30, 0, 20, 0]])  # it says yes to everybody, so the denominator is 0
+    assert mcc_weights(common_weights(only_yes, 0.01), 0.0).tolist() == [0.0]
+
+
+def test_a_site_without_rows_trusts_the_others_and_one_of_400_rows_trusts_both_alike():
+    common, own = np.array([0.5]), np.array([0.1])
+    assert tempered_weights(common, own, 0) == pytest.approx(np.exp(8 * 0.5))
+    assert tempered_weights(common, own, 400) == pytest.approx(np.exp(8 * 0.3))
+
+
+def test_all_weights_zero_become_equal_weights_of_the_allowed_trees():
+    allowed = np.array([True, True, False])
+    assert or_equal(np.zeros(3), allowed).tolist() == [1, 1, 0]
+    assert or_equal(np.array([0.0, 0.3, 0.9]), allowed).tolist() == [0, 0.3, 0]
+
+
+def shares(weights, owners):
+    return {site: weights[np.asarray(owners) == site].sum() / weights.sum() for site in {*owners}}
+
+
+def test_a_heavy_site_is_held_at_the_cap_and_the_others_keep_their_proportions():
+    owners = ("ash", "beech", "beech", "cedar")
+    weights = capped(np.array([1.0, 6.0, 3.0, 2.0]), owners, HOME, 0.5)
+    assert weights.tolist() == [1, 2, 1, 2]
+
+
+def test_the_own_trees_may_have_any_share():
+    weights = np.array([9.0, 1.0])
+    assert capped(weights, ("ash", "beech"), HOME, 0.5).tolist() == [9, 1]
+
+
+def test_a_site_that_is_alone_with_its_trees_is_not_capped_to_nothing():
+    assert capped(np.array([0.0, 2.0]), ("ash", "beech"), HOME, 0.3).tolist() == [0, 2]
+
+
+@given(
+    home=st.floats(1e-3, 1e3),
+    others=st.lists(st.lists(st.floats(0, 1e3), min_size=1, max_size=3), min_size=1, max_size=6),
+    largest=st.floats(0.05, 1),
+)
+def test_no_other_site_has_more_than_the_largest_share(home, others, largest):
+    owners = (HOME, *(f"site{number}" for number, trees in enumerate(others) for _ in trees))
+    before = np.array([home, *(weight for trees in others for weight in trees)])
+    after = capped(before, owners, HOME, largest)
+    foreign = [share for site, share in shares(after, owners).items() if site != HOME]
+    assert max(foreign) <= largest + 1e-9
+    assert after[0] == home
+    assert np.all(after <= before)

@@ -1,0 +1,111 @@
+"""The cohort's tasks in a flow: a checked, encoded cohort or a clear reason, and no patient in Prefect's hands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from prefect import flow
+
+from connectors.encoded import encode_table, read_encoded
+from connectors.pull import PullResult
+from connectors.vault import CohortRef
+from spinney.errors import CohortRejected, SourceFailed
+from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from tests.connectors.made_up import encounter, observation, patient, write
+from tests.servers.fhir_traps import FhirTraps, Stumble
+
+# Great Expectations imports modules that Python has deprecated
+pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
+
+CANARY = "77777.125"
+STUDY = """
+name: stays
+cohort:
+  index: {kind: Encounter, classes: [IMP], statuses: [finished], at: end}
+features:
+  - name: weight
+    kind: continuous
+    range: [20, 300]
+    unit: kg
+    source: {kind: Observation, codes: ["http://loinc.org|29463-7"], statistic: last}
+label: {name: readmitted, source: {outcome: index-event, horizon: 30d}}
+privacy: {smallest_cohort: 10}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> CohortSpec:
+    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "site.yaml").write_text("name: north\nhome: home\nsource: {kind: files, path: fhir}\n")
+    resources: list[dict[str, Any]] = [encounter("2023-12-01", "2023-12-02", who="p0", kind="AMB")]
+    for number in range(20):
+        who = f"p{number}"
+        resources += [patient(who), encounter("2023-03-01", "2023-03-05T10:00:00Z", who=who)]
+        resources += [observation("2023-03-02", float(CANARY) if number == 7 else 60.0 + number, who=who)]
+        resources += [encounter("2023-03-20", who=who)] if number % 2 else []
+    write(tmp_path / "fhir", resources)
+    return CohortSpec(name="stays", study=tmp_path / "study.yaml", site=tmp_path / "site.yaml")
+
+
+@flow(name="site-cohort")
+def cohort_of(spec: CohortSpec) -> CohortRef:
+    return encode_cohort(check_cohort(pull_cohort(spec), spec), spec)
+
+
+def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, spec: CohortSpec) -> None:  # noqa: ARG001
+    ref = cohort_of(spec)
+    study, site = spec.read()
+    kept, again = read_encoded(ref, study), encode_table(site.vault, ref, study)
+    assert ref.rows == 20
+    for name in ("X", "y", "patients", "part", "present"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(again, name))
+
+
+def test_a_cohort_that_breaks_the_contract_is_rejected_without_another_try(
+    prefect: Path,  # noqa: ARG001
+    spec: CohortSpec,
+) -> None:
+    spec.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 21"))
+    with pytest.raises(CohortRejected, match="at least 21 patients"):
+        cohort_of(spec)
+
+
+def test_prefect_stores_no_value_of_a_patient(prefect: Path, spec: CohortSpec) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import LogFilter
+
+    spec.study.write_text(STUDY.replace("[20, 300]", "[20, 100]"))
+    cohort_of(spec)
+    with get_client(sync_client=True) as client:
+        everything = [
+            *(run.model_dump_json() for run in client.read_flow_runs()),
+            *(run.model_dump_json() for run in client.read_task_runs()),
+            *(log.message for log in client.read_logs(LogFilter())),
+        ]
+    assert any("stays" in one for one in everything)
+    assert not any(CANARY in one or "/p7" in one for one in everything)
+    stored = [file.read_bytes() for file in prefect.rglob("*") if file.is_file()]
+    print([f.name for f in prefect.rglob("*")], stored)
+    assert not any(CANARY.encode() in one or b"/p7" in one for one in stored)
+
+
+def test_only_what_can_heal_is_tried_again(prefect: Path, spec: CohortSpec) -> None:  # noqa: ARG001
+    @flow(name="site-pull")
+    def pulled() -> PullResult:
+        return pull_cohort.with_options(retry_delay_seconds=0)(spec)
+
+    with FhirTraps() as server:
+        spec.site.write_text(
+            f"name: north\nhome: home\nsource: {{kind: fhir-rest, base_url: '{server.base_url}', attempts: 1}}\n"
+        )
+        server.stumbles.append(Stumble("/metadata", 503, times=99))
+        with pytest.raises(SourceFailed, match="503"):
+            pulled()
+        busy = len(server.requests)
+        server.stumbles[:] = [Stumble("/metadata", 401, times=99)]
+        with pytest.raises(SourceFailed, match="401"):
+            pulled()
+    assert (busy, len(server.requests) - busy) == (5, 1)

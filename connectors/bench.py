@@ -14,7 +14,7 @@ MEMORY = "700MB"
 
 MACROS = """
 CREATE TEMP MACRO moment(t) AS (
-    CASE WHEN regexp_matches(t, '^[0-9]{4}(-|$)')
+    CASE WHEN t[1] BETWEEN '0' AND '9'
     THEN try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE t END AS TIMESTAMPTZ)
         AT TIME ZONE 'UTC' END
 );
@@ -25,7 +25,8 @@ CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
 CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);
 CREATE TEMP MACRO person(reference) AS (
-    nullif(regexp_extract(reference, '(?:Patient/|urn:uuid:|urn:oid:)([^/|]+)', 1), '')
+    CASE WHEN starts_with(reference, 'Patient/') AND NOT contains(reference[9:], '/') THEN nullif(reference[9:], '')
+    ELSE nullif(regexp_extract(reference, '(?:Patient/|urn:uuid:|urn:oid:)([^/|]+)', 1), '') END
 );
 """
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
@@ -67,12 +66,9 @@ class Drift:
 
 
 def last_cohort(vault: Vault, study: Study, tonight: CohortRef) -> CohortRef | None:
-    """The newest other cohort with labels that the vault has for this very study."""
-    for ref in reversed(vault.cohorts(study.name)):
-        same_study = ref.study == study.digest and ref.digest != tonight.digest
-        if same_study and study.label.name in pq.read_schema(ref.path).names:
-            return ref
-    return None
+    """The newest other cohort that the vault has for this very study."""
+    others = [ref for ref in vault.cohorts(study.name) if ref.study == study.digest and ref.digest != tonight.digest]
+    return others[-1] if others else None
 
 
 def drift(before: pa.Table, now: pa.Table, study: Study) -> Drift:

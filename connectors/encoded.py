@@ -38,9 +38,9 @@ def read_encoded(ref: CohortRef, study: Study) -> Cohort:
     """The arrays of a cohort that was encoded before."""
     columns = columns_of(study.features)
     try:
-        with np.load(ref.path.with_suffix(SUFFIX), allow_pickle=False) as kept:
+        with ref.path.with_suffix(SUFFIX).open("rb") as file, np.load(file, allow_pickle=False) as kept:
             cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS})
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
     if cohort.X.shape != (ref.rows, len(columns)):
         raise SourceFailed(f"cohort {ref.digest[:16]} was encoded for another study; encode it again")

@@ -62,11 +62,11 @@ def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) ->
     left_out = _find_rows(bench, relevant, study)
     index_events = left_out.total()
     _set_up_features(bench, relevant, study)
-    for bucket in range(relevant.buckets):
+    for number, bucket in enumerate(relevant.buckets):
         _read_bucket(bench, relevant, bucket)
         _compute_statistics(bench, study)
         _find_outcomes(bench, study)
-        into = "INSERT INTO cohort" if bucket else "CREATE OR REPLACE TEMP TABLE cohort AS"
+        into = "INSERT INTO cohort" if number else "CREATE OR REPLACE TEMP TABLE cohort AS"
         bench.execute(f"{into} {_finished(study)}")
     table: pa.Table = bench.sql("SELECT * FROM cohort ORDER BY patient, index_time").to_arrow_table()
     left_out[NOT_ELIGIBLE] = left_out.pop("", 0) - table.num_rows

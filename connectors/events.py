@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from connectors.bench import name, text, texts
 from connectors.fhir_shapes import PATIENT_MEMBERS, SHAPES, Shape
@@ -47,7 +48,8 @@ def stage(
             continue
         out = folder / f"{kind}.events.parquet"
         try:
-            _write(bench, _rows(bench, kind, files, (invalid or {}).get(kind, ())), out)
+            _note_invalid(bench, (invalid or {}).get(kind, ()))
+            _write(bench, _rows(bench, kind, files), out)
             _keep_newest(bench, kind, out)
         except duckdb.Error as error:
             raise SourceFailed(
@@ -67,14 +69,20 @@ def _write(bench: duckdb.DuckDBPyConnection, rows: str, out: Path) -> None:
     bench.execute(f"COPY ({rows}) TO {text(out)} (FORMAT parquet, COMPRESSION zstd)")
 
 
-def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], invalid: Sequence[str]) -> str:
+def _note_invalid(bench: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+    bench.register("ids", pa.table({"id": pa.array(ids, pa.string())}))
+    bench.execute("CREATE OR REPLACE TEMP TABLE invalid AS SELECT id FROM ids")
+    bench.unregister("ids")
+
+
+def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path]) -> str:
     if all(file.suffix == ".parquet" for file in files):
         return _from_tables(bench, kind, files)
     if kind == "Patient":
-        return _patients_from_fhir(files, invalid)
+        return _patients_from_fhir(files)
     if kind not in SHAPES:
         raise SourceFailed(f"{kind} can't be made into events; known are {', '.join(SHAPES)}")
-    return _events_from_fhir(kind, SHAPES[kind], files, invalid)
+    return _events_from_fhir(kind, SHAPES[kind], files)
 
 
 def _ndjson(files: Iterable[Path], members: Mapping[str, str]) -> str:
@@ -85,48 +93,52 @@ def _ndjson(files: Iterable[Path], members: Mapping[str, str]) -> str:
     )
 
 
-def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path], invalid: Sequence[str]) -> str:
+def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path]) -> str:
     return f"""
     WITH resource AS (
-        SELECT resourceType, id, moment(meta.lastUpdated) AS updated, person({shape.subject}.reference) AS patient,
+        SELECT resourceType, id, meta.lastUpdated AS updated_text, {shape.subject}.reference AS reference,
             {shape.time} AS time_text, {shape.until} AS until_text, {shape.recorded} AS recorded_text,
             {shape.status} AS status, {shape.encounter_class} AS "class", {shape.parts()} AS parts
         FROM {_ndjson(files, shape.columns())}
+    ), timed AS (
+        SELECT *, person(reference) AS patient, {_moments()}, moment(updated_text) AS updated FROM resource
     ), spread AS (
-        SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM resource
-    )
-    SELECT patient, {text(kind)} AS kind, part.code, moment(time_text) AS "time", moment(until_text) AS "until",
-        moment(recorded_text) AS recorded, finite(part.number) AS "value", part.words AS "text", part.unit,
-        status, "class", key(id) AS id, updated, place,
-        CASE {_envelope_reasons(kind, invalid)}
-            WHEN patient IS NULL THEN 'no subject'
-            {_event_reasons("part.number")}
-        END AS reason
-    FROM spread
+        SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
+    ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
+    SELECT patient, {text(kind)} AS kind, part.code, "time", "until", recorded,
+        "value", part.words AS "text", part.unit, status, "class", key(id) AS id, updated, place,
+        CASE {_envelope_reasons(kind)} {_EVENT_REASONS} END AS reason
+    FROM counted
     """
 
 
-def _envelope_reasons(kind: str, invalid: Sequence[str]) -> str:
-    reasons = f"""
+def _moments() -> str:
+    return ", ".join(f"moment({column}_text) AS {name(column)}" for column in ("time", "until", "recorded"))
+
+
+def _envelope_reasons(kind: str) -> str:
+    return f"""
             WHEN resourceType IS NULL THEN 'not a FHIR resource'
             WHEN resourceType <> {text(kind)} THEN 'another resource type'
-            WHEN id IS NULL THEN 'no id'"""
-    return reasons + (f" WHEN id IN ({texts(invalid)}) THEN 'not valid FHIR'" if invalid else "")
+            WHEN id IS NULL THEN 'no id'
+            WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"""
 
 
-def _event_reasons(number: str) -> str:
-    return f"""
+_EVENT_REASONS = f"""
+            WHEN patient IS NULL THEN 'no subject'
             WHEN time_text IS NULL THEN 'no date'
-            WHEN broken(time_text) OR broken(until_text) OR broken(recorded_text) THEN 'broken date'
-            WHEN {number} IS NOT NULL AND finite({number}) IS NULL THEN {text(NOT_A_NUMBER)}"""
+            WHEN "time" IS NULL THEN 'broken date'
+            WHEN until_text IS NOT NULL AND "until" IS NULL THEN 'broken date'
+            WHEN recorded_text IS NOT NULL AND recorded IS NULL THEN 'broken date'
+            WHEN number IS NOT NULL AND "value" IS NULL THEN {text(NOT_A_NUMBER)}"""
 
 
-def _patients_from_fhir(files: Sequence[Path], invalid: Sequence[str]) -> str:
+def _patients_from_fhir(files: Sequence[Path]) -> str:
     return f"""
     SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, moment(deceasedDateTime) AS died,
         coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL AS died_undated,
         key(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
-        CASE {_envelope_reasons("Patient", invalid)}
+        CASE {_envelope_reasons("Patient")}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
         END AS reason
@@ -143,7 +155,7 @@ def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
         f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {_read_as(column)}" for column in wanted
     )
     return (_PATIENT_ROWS if kind == "Patient" else _EVENT_ROWS).format(
-        read=read, source=source, kind=text(kind), reasons=_event_reasons("number")
+        read=read, source=source, kind=text(kind), moments=_moments(), reasons=_EVENT_REASONS
     )
 
 
@@ -154,12 +166,11 @@ def _read_as(column: str) -> str:
 
 
 _EVENT_ROWS = """
-    WITH row AS (SELECT {read} FROM {source})
-    SELECT patient, {kind} AS kind, code, moment(time_text) AS "time", moment(until_text) AS "until",
-        moment(recorded_text) AS recorded, finite(number) AS "value", "text", unit, status, "class",
-        NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place,
-        CASE WHEN patient IS NULL THEN 'no subject' {reasons} END AS reason
-    FROM row
+    WITH row AS (SELECT {read} FROM {source}),
+    timed AS (SELECT *, {moments}, finite(number) AS "value" FROM row)
+    SELECT patient, {kind} AS kind, code, "time", "until", recorded, "value", "text", unit, status, "class",
+        NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place, CASE {reasons} END AS reason
+    FROM timed
     """
 _PATIENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source})

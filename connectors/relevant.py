@@ -50,7 +50,7 @@ class Relevant:
     """The study's events in `folder/bucket=N/`, conversions by feature and unit, and what the report says of them."""
 
     folder: Path
-    buckets: int
+    buckets: tuple[int, ...]
     now: datetime
     watermark: datetime
     conversions: list[tuple[int, str | None, Conversion]] = field(default_factory=list)
@@ -85,7 +85,8 @@ def choose_relevant(
         ).fetchall():
             left_out[kind, reason] += count
     _write(bench, [_mapped(staged.events[kind], codes) for kind, codes in present.items()], buckets, now, folder)
-    relevant = Relevant(folder, buckets, now, _watermark(bench, folder, now), left_out=left_out)
+    filled = tuple(sorted(int(one.name.partition("=")[2]) for one in folder.glob("bucket=*")))
+    relevant = Relevant(folder, filled, now, _watermark(bench, folder, now), left_out=left_out)
     kinds = [*(["Patient"] if staged.patients is None else []), *(kind for kind in wanted if kind not in present)]
     relevant.notes += [f"{kind}: none in this source" for kind in kinds]
     _look(bench, relevant, staged, study)

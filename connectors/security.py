@@ -210,7 +210,7 @@ def seal(content: bytes, message: MessageId, signer: Identity, recipients: Mappi
     ephemeral = private.public_key().public_bytes_raw()
     wrapped = {}
     for name, public in recipients.items():
-        wrapping = _wrapping(agree(private, public, name), message, ephemeral, public, name)
+        wrapping = _wrapping(agree(private, public, name), message, ephemeral, public)
         wrapped[name] = ChaCha20Poly1305(wrapping).encrypt(NO_NONCE, key, None)
     header = wire.pack(Header(message, wrapped, ephemeral, _commitment(key)))
     return _signed(header, ChaCha20Poly1305(key).encrypt(NO_NONCE, content, _associated(header)), signer)
@@ -315,7 +315,7 @@ def _content_key(header: Header, message: MessageId, own: RoundKey | None) -> by
         shared = agree(own.private, header.ephemeral, message.sender)
     except KeyRefused:
         raise Damaged(message, "its sender signed a key that is none") from None
-    wrapping = _wrapping(shared, message, header.ephemeral, own.public, own.owner)
+    wrapping = _wrapping(shared, message, header.ephemeral, own.public)
     try:
         key = ChaCha20Poly1305(wrapping).decrypt(NO_NONCE, header.recipients[own.owner], None)
     except InvalidTag:
@@ -325,8 +325,8 @@ def _content_key(header: Header, message: MessageId, own: RoundKey | None) -> by
     return key
 
 
-def _wrapping(shared: bytes, message: MessageId, ephemeral: bytes, public: bytes, name: str) -> bytes:
-    info = b"spinney wrap 1\0" + _digest(wire.pack(message)) + ephemeral + public + name.encode()
+def _wrapping(shared: bytes, message: MessageId, ephemeral: bytes, public: bytes) -> bytes:
+    info = b"spinney wrap 1\0" + _digest(wire.pack(message)) + ephemeral + public
     return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared)
 
 

@@ -10,7 +10,7 @@ import hashlib
 from abc import ABC
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_type_hints
 
 from spinney.base import Settings
 from spinney.errors import Refused
@@ -116,7 +116,11 @@ class SitePart(ABC):
         """Do one step."""
         if step not in self.steps:
             raise Refused(f"{step} is not a step of this algorithm")
-        reply: Message = getattr(self, step)(order)
+        perform = getattr(self, step)
+        wanted = get_type_hints(perform).get("order", Message)
+        if not isinstance(order, wanted):
+            raise Refused(f"{step} is asked with {type(order).__name__}, not {wanted.__name__}")
+        reply: Message = perform(order)
         return reply
 
 

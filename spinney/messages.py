@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.errors import Refused
 from spinney.federation import Message, Parcel
 from spinney.secure_sum import Binding, Roll
 
@@ -68,6 +69,10 @@ class Manifest(Message):
 
     trees: tuple[str, ...]
     owners: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.trees) != len(self.owners):
+            raise Refused(f"a manifest of {len(self.trees)} trees and {len(self.owners)} owners")
 
     @cached_property
     def digest(self) -> str:

@@ -14,7 +14,8 @@ from s3fs import S3FileSystem
 from connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientExchangeError
 from connectors.exchange.store import Store
 
-_PATIENCE = {"connect_timeout": 10, "read_timeout": 30, "retries": {"max_attempts": 2}}
+_PATIENCE = {"connect_timeout": 10, "read_timeout": 30, "retries": {"total_max_attempts": 1}}  # s3fs tries again
+_SLOWEST = 50_000  # bytes per second; a hospital's line that is slower is taken for dead
 _BUSY = {"ConditionalRequestConflict", "OperationAborted", "RequestTimeout", "SlowDown", "Throttling"}
 _ADVICE = {
     "ExpiredToken": "renew the token",
@@ -33,13 +34,11 @@ class Bucket(Store):
         where = urlsplit(url)
         root = f"{where.hostname}{where.path}"
         super().__init__(root, f"s3://{root}")
-        settings = {"config_kwargs": _PATIENCE, **options, "use_listings_cache": False, "skip_instance_cache": True}
+        patience = {**_PATIENCE, **options.get("config_kwargs", {})}
+        settings = {**options, "config_kwargs": patience, "use_listings_cache": False, "skip_instance_cache": True}
         self._fs = S3FileSystem(**settings)
+        self._seconds = 3.0 * (patience["connect_timeout"] + patience["read_timeout"])
         self._tried = False
-
-    @property
-    def fs(self) -> S3FileSystem:
-        return self._fs
 
     def write_once(self, path: str, data: bytes) -> bool:
         written = self.size(path) is None and self._create(path, data)
@@ -52,6 +51,12 @@ class Bucket(Store):
                 )
             self._tried = True
         return written
+
+    def read(self, path: str, size: int) -> bytes:
+        return self._call("cat_file", self.full(path), start=0, end=size, size=size) if size else b""
+
+    def delete(self, path: str) -> None:
+        self._call("rm_file", self.full(path))
 
     def explain(self, error: Exception) -> ExchangeError:
         if isinstance(error, NoCredentialsError | PartialCredentialsError):
@@ -69,12 +74,22 @@ class Bucket(Store):
     def _create(self, path: str, data: bytes) -> bool:
         try:
             # One request whatever the size: an upload in parts that is killed would leave its parts behind.
-            self.fs.pipe_file(self.full(path), data, mode="create", chunksize=len(data) + 1)
+            self._call("pipe_file", self.full(path), data, mode="create", chunksize=len(data) + 1, size=len(data))
         except OSError as error:
             if isinstance(error, FileExistsError) or _answer(error)[1] == 412:
                 return False
             raise
         return True
+
+    def _info(self, path: str) -> dict[str, Any]:
+        return self._call("info", path)
+
+    def _ls(self, folder: str) -> list[dict[str, Any]]:
+        return list(self._call("ls", folder, detail=True))
+
+    def _call(self, method: str, *arguments: Any, size: int = 0, **named: Any) -> Any:
+        """botocore's own limits don't end an upload that stalls; fsspec's does."""
+        return getattr(self._fs, method)(*arguments, **named, timeout=self._seconds + size / _SLOWEST)
 
     def _still_there(self, error: OSError) -> None:
         if _answer(error)[0] == "NoSuchBucket":
@@ -83,5 +98,7 @@ class Bucket(Store):
 
 def _answer(error: BaseException) -> tuple[str, int]:
     """S3's error code and HTTP status, if it was S3 that said no."""
-    response = next((one.response for one in (error, error.__cause__) if isinstance(one, ClientError)), {})
+    response: dict[str, Any] = next(
+        (one.response for one in (error, error.__cause__) if isinstance(one, ClientError)), {}
+    )
     return response.get("Error", {}).get("Code", ""), response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)

@@ -28,10 +28,6 @@ class Folder(Store):
         super().__init__(root, f"the folder {root}")
         self._fs = LocalFileSystem(skip_instance_cache=True)
 
-    @property
-    def fs(self) -> LocalFileSystem:
-        return self._fs
-
     def read(self, path: str, size: int) -> bytes:
         with open(os.open(self.full(path), _PLAINLY), "rb") as file:
             return file.read(size)
@@ -55,6 +51,10 @@ class Folder(Store):
         self._seen = True
         return written
 
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self.full(path))
+
     def tidy(self, folder: str) -> None:
         with suppress(OSError):  # somebody else's file is in it, or somebody else was faster
             os.rmdir(self.full(folder))
@@ -65,6 +65,10 @@ class Folder(Store):
     def _info(self, path: str) -> dict[str, Any]:
         found = os.lstat(path)
         return {"type": "file" if stat.S_ISREG(found.st_mode) else "other", "size": found.st_size}
+
+    def _ls(self, folder: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._fs.ls(folder, detail=True)
+        return found
 
 
 def _publish(draft: str, target: str) -> bool:

@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any
 
 import paramiko
-from fsspec.implementations.sftp import SFTPFileSystem
 from fsspec.utils import infer_storage_options
 
 from connectors.exchange.address import draft_name
@@ -19,7 +18,6 @@ from connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientE
 from connectors.exchange.store import Store
 
 PATIENCE = 30.0  # seconds for one answer of the server
-_LOST = (paramiko.SSHException, EOFError)
 
 
 class UnknownHost(paramiko.SSHException):
@@ -31,60 +29,42 @@ class _RefuseStrangers(paramiko.MissingHostKeyPolicy):
         raise UnknownHost
 
 
-class _CheckedSftp(SFTPFileSystem):
-    """fsspec's filesystem accepts every host by default and waits for ever; this one does neither."""
-
-    def _connect(self) -> None:
-        known_hosts = self.ssh_kwargs.pop("known_hosts")
-        self.client = paramiko.SSHClient()
-        self.client.set_missing_host_key_policy(_RefuseStrangers())
-        self.client.load_host_keys(known_hosts)
-        self.client.connect(self.host, **self.ssh_kwargs)
-        self.ftp = self.client.open_sftp()
-        self.ftp.get_channel().settimeout(PATIENCE)
-
-
 class Sftp(Store):
     """Drafts are written next to their place and then renamed; SFTP's plain rename never overwrites."""
 
-    failures = (OSError, *_LOST)
+    failures = (OSError, paramiko.SSHException, EOFError)
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
         where = infer_storage_options(url)
         root = where.pop("path").rstrip("/")
-        del where["protocol"]
-        super().__init__(root, f"sftp://{where.get('host')}{root}")
+        super().__init__(root, f"sftp://{where['host']}{root}")
+        login = {name: where[name] for name in ("username", "password", "port") if name in where}
         patience = dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), PATIENCE)
-        known_hosts = os.path.expanduser("~/.ssh/known_hosts")
-        self._options = {**patience, "known_hosts": known_hosts, **where, **options}
-        self._fs: _CheckedSftp | None = None
+        self._options: dict[str, Any] = {"hostname": where["host"], **patience, **login, **options}
+        self._known_hosts = self._options.pop("known_hosts", os.path.expanduser("~/.ssh/known_hosts"))
+        self._client: paramiko.SSHClient | None = None
         self._one_connection = Lock()
 
     @property
-    def fs(self) -> _CheckedSftp:
+    def ftp(self) -> paramiko.SFTPClient:
+        """The connection, made when it is needed."""
         with self._one_connection:
-            if self._fs is None:
-                self._fs = self._connect()
-            return self._fs
-
-    def _connect(self) -> _CheckedSftp:
-        try:
-            return _CheckedSftp(**self._options, skip_instance_cache=True)
-        except (FileNotFoundError, PermissionError):  # else it would read as if the server lacked a folder
-            raise ExchangeDenied(
-                f"the key file or known_hosts file for {self.place} cannot be read: check the exchange's options"
-            ) from None
+            if self._client is None:
+                self._client, self._ftp = self._connect()
+            return self._ftp
 
     def close(self) -> None:
-        if self._fs is not None:
-            self._fs.client.close()
-            self._fs = None
+        with self._one_connection:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
 
     def read(self, path: str, size: int) -> bytes:
-        with self.fs.ftp.open(self.full(path), "rb") as file:
+        with self.ftp.open(self.full(path), "rb") as file:
             if size:
                 file.prefetch(size)  # else each 32 kB wait for the one before
-            return file.read(size)
+            data: bytes = file.read(size)
+            return data
 
     def write_once(self, path: str, data: bytes) -> bool:
         target = self.full(path)
@@ -93,10 +73,10 @@ class Sftp(Store):
         draft = f"{folder}/{draft_name(name)}"
         try:
             self._write(draft, data)
-            self.fs.ftp.rename(draft, target)
+            self.ftp.rename(draft, target)
         except OSError:
             with suppress(FileNotFoundError):
-                self.fs.ftp.remove(draft)
+                self.ftp.remove(draft)
             if self._exists(target):
                 return False
             raise
@@ -105,11 +85,11 @@ class Sftp(Store):
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
-            self.fs.ftp.remove(self.full(path))
+            self.ftp.remove(self.full(path))
 
     def tidy(self, folder: str) -> None:
         with suppress(OSError):  # somebody else's file is in it, or somebody else was faster
-            self.fs.ftp.rmdir(self.full(folder))
+            self.ftp.rmdir(self.full(folder))
 
     def explain(self, error: Exception) -> ExchangeError:
         if isinstance(error, UnknownHost | paramiko.BadHostKeyException):
@@ -119,42 +99,70 @@ class Sftp(Store):
             )
         if isinstance(error, paramiko.AuthenticationException):
             return ExchangeDenied(f"{self.place} refuses this house's login: check username, key_filename and password")
-        explained = super().explain(error)
+        if type(error) is paramiko.SSHException:  # paramiko says so of a dead line and of a login without any key
+            explained: ExchangeError = TransientExchangeError(
+                f"{self.place} cannot be spoken to: look at the network, that server and this house's key"
+            )
+        else:
+            explained = super().explain(error)
         if isinstance(explained, TransientExchangeError):
             self.close()
         return explained
 
+    def _connect(self) -> tuple[paramiko.SSHClient, paramiko.SFTPClient]:
+        client = paramiko.SSHClient()
+        client.set_missing_host_key_policy(_RefuseStrangers())
+        try:
+            client.load_host_keys(self._known_hosts)
+            client.connect(**self._options)
+            ftp = client.open_sftp()
+        except BaseException as error:
+            client.close()
+            if isinstance(error, FileNotFoundError | PermissionError):  # not the server's files, but ours
+                raise ExchangeDenied(
+                    f"the key file or known_hosts file for {self.place} cannot be read: check the exchange's options"
+                ) from None
+            raise
+        ftp.get_channel().settimeout(self._options["timeout"])
+        return client, ftp
+
     def _still_there(self, error: OSError) -> None:  # noqa: ARG002
-        self.fs.ftp.stat(self.root or "/")
+        self.ftp.stat(self.root or "/")
 
     def _info(self, path: str) -> dict[str, Any]:
-        found = self.fs.ftp.lstat(path)
-        return {"type": "file" if stat.S_ISREG(found.st_mode or 0) else "other", "size": found.st_size}
+        return _described(self.ftp.lstat(path))
+
+    def _ls(self, folder: str) -> list[dict[str, Any]]:
+        return [_described(found) for found in self.ftp.listdir_iter(folder)]
 
     def _exists(self, path: str) -> bool:
         with suppress(FileNotFoundError):
-            return bool(self.fs.ftp.lstat(path))
+            return bool(self.ftp.lstat(path))
         return False
 
     def _make(self, folder: str) -> None:
-        """Make folders below the root. Not before looking whether the root is there: it may be a lost mount."""
+        """Make folders below the root, never the root: it may be a mount that is lost."""
         if self._exists(folder):
             return
-        self.fs.ftp.stat(self.root or "/")
-        below = folder.removeprefix(self.root).strip("/").split("/")
-        for depth in range(1, len(below) + 1):
-            path = "/".join([self.root, *below[:depth]])
+        self.ftp.stat(self.root or "/")
+        path = self.root
+        for name in folder.removeprefix(self.root).strip("/").split("/"):
+            path = f"{path}/{name}"
             try:
-                self.fs.ftp.mkdir(path)
-            except PermissionError:
-                raise
+                self.ftp.mkdir(path)
             except OSError:  # there already, perhaps since a moment
                 if not self._exists(path):
                     raise
 
     def _write(self, draft: str, data: bytes) -> None:
-        with self.fs.ftp.open(draft, "wx") as file:
+        with self.ftp.open(draft, "wx") as file:
             file.set_pipelined(True)
             file.write(data)
-        if self.fs.ftp.stat(draft).st_size != len(data):  # pipelined writes do not tell when they fail
+        if self.ftp.stat(draft).st_size != len(data):  # pipelined writes do not tell when they fail
             raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def _described(found: paramiko.SFTPAttributes) -> dict[str, Any]:
+    mode = found.st_mode or 0
+    kind = "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"
+    return {"name": getattr(found, "filename", ""), "type": kind, "size": found.st_size, "mtime": found.st_mtime}

@@ -1,4 +1,4 @@
-"""What the exchange needs of a place: a filesystem of fsspec, and what that cannot promise by itself."""
+"""What the exchange needs of a place, and the words for what goes wrong there."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-
-from fsspec import AbstractFileSystem
 
 from connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientExchangeError
 
@@ -36,14 +34,25 @@ class Store(ABC):
         self.root, self.place = root.rstrip("/"), place
         self._seen = False
 
-    @property
-    @abstractmethod
-    def fs(self) -> AbstractFileSystem:
-        """The filesystem, connected."""
-
     @abstractmethod
     def write_once(self, path: str, data: bytes) -> bool:
         """Make a whole object appear at once; False, and nothing changes, if there is one already."""
+
+    @abstractmethod
+    def read(self, path: str, size: int) -> bytes:
+        """At most so many bytes from the start of an object."""
+
+    @abstractmethod
+    def delete(self, path: str) -> None:
+        """Remove an object; no error if somebody was faster."""
+
+    @abstractmethod
+    def _info(self, path: str) -> dict[str, Any]:
+        """Type and size of what is at a full path, as fsspec says it; links are not followed."""
+
+    @abstractmethod
+    def _ls(self, folder: str) -> list[dict[str, Any]]:
+        """The same, and the time, of everything in a folder."""
 
     @abstractmethod
     def _still_there(self, error: OSError) -> None:
@@ -59,15 +68,10 @@ class Store(ABC):
         self._seen = True
         return int(info["size"]) if info["type"] == "file" else None
 
-    def read(self, path: str, size: int) -> bytes:
-        """At most so many bytes from the start of an object."""
-        data: bytes = self.fs.cat_file(self.full(path), start=0, end=size) if size else b""
-        return data
-
     def entries(self, folder: str) -> tuple[Entry, ...]:
         """What is in a folder; nothing if there is no such folder."""
         try:
-            found = self.fs.ls(self.full(folder), detail=True)
+            found = self._ls(self.full(folder))
         except (FileNotFoundError, NotADirectoryError) as error:
             self._still_there(error)
             found = []
@@ -77,13 +81,6 @@ class Store(ABC):
             for info in found
             if info["type"] in ("file", "directory") and not info.get("islink")
         )
-
-    def delete(self, path: str) -> None:
-        """Remove an object; no error if somebody was faster."""
-        try:
-            self.fs.rm_file(self.full(path))
-        except FileNotFoundError as error:
-            self._still_there(error)
 
     def tidy(self, folder: str) -> None:  # noqa: B027 -- an object store has no folders to remove
         """Remove a folder, if there are folders and this one is empty."""
@@ -111,10 +108,6 @@ class Store(ABC):
                 "and to create, read and delete under its own name"
             )
         return TransientExchangeError(f"{self.place} does not answer ({reason}): look at the network and that server")
-
-    def _info(self, path: str) -> dict[str, Any]:
-        info: dict[str, Any] = self.fs.info(path)
-        return info
 
 
 def _modified(info: dict[str, Any]) -> datetime | None:

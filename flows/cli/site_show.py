@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -173,7 +174,11 @@ def show(looked: Looked) -> None:
     if looked.checked.drift is not None:
         _show_lines(console, "compared with the last cohort", looked.checked.drift.warnings or ["nothing moved"])
     _show_lines(console, _kept(looked.checked.quality), _failures(looked.checked.quality))
-    console.print(f"Data Docs: {looked.checked.docs}", soft_wrap=True, markup=False)
+    console.print(f"Data Docs: {_from_here(looked.checked.docs)}", soft_wrap=True, markup=False)
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _show_counts(console: Console, title: str, counts: dict[str, int]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
-import os
-import signal
 import stat
 import subprocess
 import sys
@@ -206,12 +205,12 @@ def test_nothing_is_written_behind_a_broken_end(log: Audit, harm: str) -> None:
 
 def test_half_a_line_of_a_killed_writer_is_reported_and_the_next_entry_repairs_it(log: Audit) -> None:
     with log.path.open("ab") as file:
-        file.write(b'{"number": 7, "time": "2026')
-    assert log.verify().notes[0].startswith("half a line (27 bytes) at the end")
+        file.write(b'{"number": 7, "words": "'.ljust(2000, b"x"))
+    assert log.verify().notes[0].startswith("half a line (2000 bytes) at the end")
     assert log.verify().lines == 6
     log.append(entry(6), NIGHT)
     assert [line.entry.kind for line in log.lines()][-2:] == ["Repair", "Description"]
-    assert list(log.lines())[-2].entry.words == "A writer was stopped: 27 bytes of an unfinished line were removed."
+    assert list(log.lines())[-2].entry.words == "A writer was stopped: 2000 bytes of an unfinished line were removed."
     assert (log.verify().lines, log.verify().notes) == (8, ())
 
 
@@ -239,6 +238,7 @@ from pathlib import Path
 from connectors.audit import Audit, Entry
 log, name, times = Audit(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
+sys.stdin.readline()
 for number in range(times):
     log.append(Entry(direction="sent", kind="Done", peer=name, step=str(number)), datetime.now(UTC))
 """
@@ -246,31 +246,53 @@ for number in range(times):
 
 def writer(log: Audit, name: str, times: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", WRITER, str(log.path), name, str(times)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def go(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
 
 
 def test_two_processes_that_write_at_once_make_one_chain(tmp_path: Path) -> None:
     log = Audit(tmp_path / "audit.jsonl")
-    writers = [writer(log, name, 40) for name in ("ash", "elm")]
+    writers = [writer(log, name, 100) for name in ("ash", "elm")]
+    for process in writers:
+        go(process)
     for process in writers:
         process.communicate(timeout=100)
         assert process.returncode == 0
-    assert log.verify().lines == 80
+    assert log.verify().lines == 200
     for name in ("ash", "elm"):
-        assert [int(line.entry.step) for line in log.lines() if line.entry.peer == name] == list(range(40))
+        assert [int(line.entry.step) for line in log.lines() if line.entry.peer == name] == list(range(100))
+
+
+def test_a_writer_waits_for_its_turn(log: Audit) -> None:
+    process = writer(log, "ash", 1)
+    with log.path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        go(process)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+    assert process.wait(timeout=60) == 0
+    process.communicate()
+    assert log.verify().lines == 7
 
 
 def test_a_writer_that_is_killed_at_any_moment_leaves_a_log_that_can_be_verified_and_goes_on(tmp_path: Path) -> None:
     log = Audit(tmp_path / "audit.jsonl")
-    for at_least in (1, 5, 20):
+    log.append(SENT, NIGHT)
+    for lines in (1, 5, 20):
         process = writer(log, "ash", 1_000_000)
-        assert process.stdout is not None
-        process.stdout.readline()
-        size = at_least * 300
-        start = log.path.stat().st_size if log.path.exists() else 0
-        while not log.path.exists() or log.path.stat().st_size < start + size:
+        enough = log.path.stat().st_size + lines * 300
+        go(process)
+        while log.path.stat().st_size < enough:
             assert process.poll() is None
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
         process.communicate()
         log.verify()
         log.append(entry(0), NIGHT)

@@ -289,10 +289,13 @@ def test_the_order_of_the_files_does_not_matter_to_the_last_bit(tmp_path: Path) 
     assert len(digests) == 1
 
 
-def test_buckets_of_patients_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [100, 2])
+def test_buckets_of_patients_change_nothing_even_if_some_are_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     resources = crowd(40)
     whole = pulled(tmp_path, study(*ORDERED), resources)
-    monkeypatch.setattr(relevant, "BUCKET_EVENTS", 100)
+    monkeypatch.setattr(relevant, "BUCKET_EVENTS", size)
     (tmp_path / "fhir").rename(tmp_path / "once")
     in_parts = pulled(tmp_path, study(*ORDERED), resources)
     assert in_parts.cohort.digest == whole.cohort.digest

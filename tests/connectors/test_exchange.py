@@ -324,6 +324,14 @@ def test_a_download_that_breaks_off_is_worth_another_try(s3: S3Place):
             exchange.get(GROW, limit=10_000_000)
 
 
+def test_an_upload_that_stalls_is_given_up(s3: S3Place):
+    limits = {"connect_timeout": 1, "read_timeout": 1}
+    exchange = Exchange.open(s3.url, {**s3.store.options(port=s3.relay.port), "config_kwargs": limits})
+    s3.relay.stop_after = 20_000
+    with pytest.raises(TransientExchangeError, match="does not answer"):
+        exchange.put(GROW, bytes(100_000))
+
+
 class Answers(BaseHTTPRequestHandler):
     """A store that says 404 to looks and `put_status` to uploads, whatever their conditions."""
 

@@ -245,6 +245,13 @@ def test_a_sender_can_not_show_two_recipients_two_contents() -> None:
         opened(signed(wire.pack(mixed), body_of(second)))
 
 
+def test_a_house_can_not_pass_off_as_its_own_what_another_has_sealed() -> None:
+    as_cedar = replace(HERE, sender="cedar")
+    copied = wire.pack(replace(header_of(SEALED), message=as_cedar))
+    with pytest.raises(NotForUs):
+        opened(signed(copied, body_of(SEALED), "cedar"), as_cedar)
+
+
 def test_a_content_that_does_not_belong_to_its_header_is_refused() -> None:
     with pytest.raises(Damaged, match="can't be decrypted"):
         opened(signed(wire.pack(header_of(SEALED)), body_of(SEALED) + b"\0"))

@@ -8,6 +8,8 @@ import os
 import re
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -26,6 +28,7 @@ from tests.servers.fhir_traps import FhirTraps, Stumble
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
 
+ROOT = Path(__file__).parents[2]
 PEOPLE = 40
 STUDY = """
 name: stays
@@ -343,3 +346,32 @@ def test_a_bad_age_to_forget_is_wrong_usage(folder: Path) -> None:  # noqa: ARG0
     answer = spinney("site", "forget", "--older-than", "a month")
     assert answer.exit_code == 2
     assert "write a whole number and min, h, d or w" in answer.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["init"], ["check"], ["forget"]])
+def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
+    heavy = {"numpy", "pandas", "pydantic", "prefect", "duckdb", "great_expectations", "rich", "connectors"}
+    call = f"main({['site', *words, '--help']!r}, standalone_mode=False)"
+    code = f"import sys\nfrom flows.cli import main\n{call}\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout.startswith("Usage:")
+    assert answer.stdout.endswith("HEAVY []\n")
+
+
+def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_path: Path) -> None:
+    variables = [
+        {"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"},
+        {"name": "CKD", "fhir_query": "/Condition?code:sw=N18", "fhir_path": "value:exists"},
+        {
+            "name": "Readmitted",
+            "fhir_query": "/Encounter",
+            "fhir_path": "value:readmission:30",
+            "variable_type": "dependent",
+        },
+    ]
+    (tmp_path / "set.json").write_text(json.dumps({"name": "Use case 2", "variables": variables}))
+    answer = spinney("study", "import-fair4health", tmp_path / "set.json", "-o", tmp_path / "study.yaml")
+    assert answer.exit_code == 0
+    assert "left out: ckd: code:sw=N18 stands for many codes; name each of them\n" in answer.stdout
+    assert answer.stdout.endswith("study.yaml: 1 features, 1 left out; correct it.\n")
+    assert spinney("study", "check", tmp_path / "study.yaml").exit_code == 0

@@ -49,10 +49,12 @@ class Seaweed:
         config.write_text(json.dumps({"identities": [house, reader]}))
         (self._folder / "data").mkdir()
         weed = shutil.which("weed", path=str(Path(sys.executable).parent)) or "weed"
-        command = [weed, "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self._folder / 'data'}", "-s3"]
+        command = [weed, f"-logdir={self._folder}", "server", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"]
+        command += [f"-dir={self._folder / 'data'}"]
         command += ["-volume.max=20", "-master.volumeSizeLimitMB=64", "-master.telemetry=false", f"-s3.config={config}"]
         command += ["-s3.autoCreateBucket=false", "-s3.iam=false", "-s3.port.iceberg=0", "-s3.port.lance=0"]
         command += [f"-{name}={port}" for name, port in self._ports.items()]
+        command += [f"-{name}.localSocket={self._folder / name}" for name in ("filer", "s3")]
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

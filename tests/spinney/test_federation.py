@@ -11,8 +11,8 @@ from spinney import codec
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
 from spinney.export import Rounding
-from spinney.federation import Decline, House, Parcel
-from spinney.messages import GrownForest, GrowOrder, Invitation
+from spinney.federation import Decline, House, Message, Parcel, SitePart
+from spinney.messages import GrownForest, GrowOrder, Invitation, Manifest
 from spinney.simulate import Post, simulate
 from spinney.tree import join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
@@ -329,3 +329,19 @@ def test_a_parcel_above_the_limit_is_refused_unread(wood, people):
     huge = Parcel("beech", "0" * 64, 10**9)
     with pytest.raises(Refused, match="more than the limit"):
         federation.site("ash").opened(huge)
+
+
+def test_a_step_asked_with_the_wrong_kind_of_order_is_refused() -> None:
+    class Polite(SitePart):
+        steps = frozenset({"greet"})
+
+        def greet(self, order: Decline) -> Decline:
+            return order
+
+    with pytest.raises(Refused, match="greet is asked with Message, not Decline"):
+        Polite(house=None).answer("greet", Message())  # type: ignore[arg-type]
+
+
+def test_a_manifest_names_an_owner_for_every_tree() -> None:
+    with pytest.raises(Refused, match="2 trees and 1 owners"):
+        Manifest(("a", "b"), ("ash",))

@@ -1,7 +1,7 @@
 """Data Docs for the site's staff: one static page per study with the counts of the last check.
 
-The pages of Great Expectations load scripts, styles and pictures from half a dozen servers when they are opened. This
-one loads nothing, says so to the browser, and needs no network.
+The pages of Great Expectations load scripts, styles and pictures from seven servers when they are opened. This one
+loads nothing, says so to the browser, and needs no network.
 """
 
 from __future__ import annotations

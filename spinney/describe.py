@@ -15,6 +15,8 @@ VECTOR_DECIMALS = 3
 def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool = False) -> NDArray[np.float64]:
     """Mean of each scaled feature, share of each category; NaN where the site has too few known values to say.
 
+    A share of fewer patients than the smallest leaf is told as nobody.
+
     With `missing_rates` the share of rows without a value follows, a number per feature of the study.
     """
     people = cohort.patient_count
@@ -24,9 +26,24 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
     enough = _patients_known(cohort) >= privacy.smallest_cohort
     total = np.nansum(cohort.X, axis=0, dtype=np.float64)
     mean = np.divide(total, known, out=np.full(len(known), np.nan), where=enough)
+    mean = _without_small_cells(mean, cohort, privacy.smallest_leaf)
     if missing_rates:
         mean = np.concatenate([mean, 1 - known[_first_columns(cohort)] / len(cohort)])
     return np.asarray(np.round(mean, VECTOR_DECIMALS))
+
+
+def _without_small_cells(mean: NDArray[np.float64], cohort: Cohort, fewest: int) -> NDArray[np.float64]:
+    """A share that is a handful of patients points at them: it is told as nobody, or as everybody."""
+    told = mean.copy()
+    for place, column in enumerate(cohort.columns):
+        if column.feature.range is None and not np.isnan(mean[place]):
+            values = cohort.X[:, place]
+            without, having = (len(np.unique(cohort.patients[values == answer])) for answer in (0, 1))
+            if having < fewest:
+                told[place] = 0.0
+            elif without < fewest:
+                told[place] = 1.0
+    return told
 
 
 def _patients_known(cohort: Cohort) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from spinney.traverse import Walker
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 4_000_000  # rows x trees held in memory at once
+DECIMALS = 12  # beyond these, a score tells in which order its votes were added; ties must stay ties
 
 
 def scores(
@@ -45,4 +46,4 @@ def scores(
         sums = votes @ weights
         block = np.divide(sums, divisor, out=np.full(sums.shape, np.nan), where=divisor > 0)
         result[here] = block if which is None else np.take_along_axis(block, which[here], axis=1)
-    return np.clip(result, 0.0, 1.0)
+    return np.clip(np.round(result, DECIMALS), 0.0, 1.0)

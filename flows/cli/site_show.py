@@ -46,7 +46,7 @@ class Looked:
 def look(study: Study, site: SiteSettings) -> Looked:
     """Pull the cohort and find out everything about it; nothing is sent."""
     start = time.monotonic()
-    with _Progress() as progress:
+    with PullProgress() as progress:
         pulled = pull(study, site, progress=progress)
     seconds = time.monotonic() - start
     checked = check_cohort(site.home, study, pulled.cohort, pulled.report)
@@ -95,7 +95,7 @@ class _Speed(ProgressColumn):
         return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
 
 
-class _Progress:
+class PullProgress:
     """Rows, rows per second and, where the total is known, the time left; on a terminal only."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _Progress:
         )
         self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> _Progress:
+    def __enter__(self) -> PullProgress:
         self._bars.start()
         return self
 

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 from connectors import wire
 from connectors.wire import MessageRefused
 from spinney.federation import Decline, Message, Parcel
-from spinney.messages import Description, Done, GrowOrder, PlainCounts, Verdict
+from spinney.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
 from spinney.secure_sum import Binding
 from spinney.simulate import simulate
 from tests.connectors.recorded import cohorts, messages, through_the_wire, wood
@@ -76,6 +76,10 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     if hint is Binding:
         names = st.sets(st.text(max_size=5), min_size=3, max_size=5).map(lambda found: tuple(sorted(found)))
         return st.builds(Binding, st.text(), whole(), st.text(), whole(), names, st.text())
+    if hint is Manifest:
+        return st.lists(st.tuples(st.text(), st.text())).map(
+            lambda pairs: Manifest(tuple(tree for tree, _ in pairs), tuple(owner for _, owner in pairs))
+        )
     if is_dataclass(hint):
         return st.builds(hint, **{name: anything(part) for name, part in get_type_hints(hint).items()})
     if get_origin(hint) is np.ndarray:

@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 from connectors.site_file import read_site
 from connectors.vault import Vault
 from flows.cli import main
+from flows.cli.site_show import PullProgress
 from tests.connectors.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
 
@@ -149,6 +150,17 @@ def test_a_sample_has_fewer_index_events(folder: Path) -> None:  # noqa: ARG001
     found = json.loads(spinney("site", "check", "study.yaml", "--since", "2023-03-10", "--json").stdout)
     assert found["cohort"]["rows"] == 20
     assert found["left_out"] == {"before the first day of the study": 40}
+
+
+def test_a_long_pull_tells_how_far_it_is_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for terminal in ("1", "0"):
+        monkeypatch.setenv("TTY_COMPATIBLE", terminal)
+        with PullProgress() as progress:
+            progress("Observation", 12_000, 20_000)
+        shown = capsys.readouterr().err
+        assert ("Observation" in shown and "12,000 rows" in shown) is (terminal == "1")
 
 
 def test_small_cells_are_not_told(folder: Path) -> None:

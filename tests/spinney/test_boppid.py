@@ -18,7 +18,7 @@ from spinney.metrics import auroc
 from spinney.parts import Part
 from spinney.simulate import simulate
 from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest
+from spinney.tree import LEAF, Forest, join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 
@@ -189,6 +189,19 @@ def test_stumps_on_a_column_that_a_site_does_not_have_abstain_there():
     federation.run()
     assert 0 not in federation.outcomes["elm"].model.forest_.feature
     assert 0 in federation.outcomes["ash"].model.forest_.feature
+
+
+def test_they_do_not_count_in_the_error_that_decides_who_is_kept_either():
+    wood = boppid()
+    elm = cohort(wood, absent=(0,), concept=(0, 9, 0, 0))
+    site = Wood(wood, {"elm": elm}).site("elm")
+    stumps = [
+        Forest(
+            np.array([column, LEAF, LEAF], np.int16), np.array([0.5, 0, 0]), np.zeros(3, bool), np.array([0, 0.0, 1])
+        )
+        for column in (0, 1)
+    ]
+    assert site._error(Boosted(join(stumps), np.array([5.0, 1.0]))) == site._error(Boosted(stumps[1], np.ones(1))) < 0.2
 
 
 def test_a_site_that_has_declined_does_not_boost(finished):

@@ -54,3 +54,18 @@ def test_missing_rates_follow_as_an_option_one_per_feature() -> None:
 def test_below_the_smallest_cohort_a_site_says_nothing(missing_rates: bool) -> None:
     with pytest.raises(Declined, match="16 patients are fewer than the study's smallest cohort of 20"):
         characteristic_vector(cohort(16), STUDY.privacy, missing_rates)
+
+
+def test_a_share_of_a_handful_of_patients_is_told_as_nobody_and_of_all_but_a_handful_as_everybody() -> None:
+    rows = 60
+    frame = pd.DataFrame(
+        {
+            "age": np.linspace(20, 80, rows),
+            "ward": ["west"] * 4 + ["east"] * (rows - 4),
+            "rare": [1.0] * 5 + [0.0] * (rows - 5),
+            "died": [0, 1] * (rows // 2),
+        }
+    )
+    _, east, west, rare = characteristic_vector(cohort_from_frame(frame, STUDY), STUDY.privacy)
+    assert (east, west) == (1.0, 0.0)
+    assert rare == pytest.approx(5 / 60, abs=0.001)

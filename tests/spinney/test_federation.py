@@ -264,7 +264,14 @@ def test_whoever_copies_another_site_s_trees_has_none_in_the_round_and_the_victi
     honest = Wood(wood, people)
     honest.run()
     stolen = honest.houses["beech"].memory["forest"]  # the same seed grows the same forest below
-    federation = Wood(wood, {**people, thief: cohort(wood, seed=8)}, parts={thief: sends(lambda _: stolen)})
+
+    class Thief(BofrfSite):
+        def grown(self):
+            super().grown()
+            self.house.memory["forest"] = stolen
+            return stolen
+
+    federation = Wood(wood, {**people, thief: cohort(wood, seed=8)}, parts={thief: Thief})
     federation.run()
     assert thief not in federation.owners()
     assert federation.outcomes["beech"].auroc["local"] == honest.outcomes["beech"].auroc["local"]

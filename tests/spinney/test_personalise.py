@@ -122,6 +122,16 @@ def test_the_guard_at_one_site_leaves_the_others_federated(another_concept):
     assert another_concept.outcomes["ash"].decision.name == "bofrf"
 
 
+@pytest.mark.parametrize(("push", "chosen"), [(0.05, "bofrf"), (0.2, "local")])
+def test_a_lead_of_the_local_forest_counts_only_beyond_one_standard_error(alike, push, chosen):
+    chooser = chooser_at(alike)
+    truth, votes = 2.0 * chooser.judged_rows.y - 1, chooser.judged["bofrf"]
+    chooser.judged["local"] = votes + push * truth + np.random.default_rng(0).normal(0, 0.2, len(votes))
+    lead, error = chooser._lead_of_local("bofrf")
+    assert (lead > 0, lead > error) == (True, chosen == "local")
+    assert chooser._decide().name == chosen
+
+
 @pytest.mark.parametrize("metric", ["auprc", "mcc"])
 def test_the_guard_works_by_the_study_s_metric(metric):
     wood = study(forest={"trees": 20}, choice={"metric": metric})

@@ -210,6 +210,23 @@ def test_each_row_gets_the_ensembles_that_it_asks_for(forest):
     assert np.array_equal(picked, np.take_along_axis(everything, which, axis=1))
 
 
+@pytest.mark.parametrize("ensembles", [1, 50])
+def test_equal_rows_have_equal_scores_wherever_they_stand(forest, ensembles):
+    X, _ = table(3, rows=300)
+    weights = some_weights(0, ensembles)
+    again = np.random.default_rng(4).integers(0, 300, 1001)
+    walker = Walker(forest, COLUMNS)
+    assert np.array_equal(scores(walker, X[again], weights), scores(walker, X, weights)[again])
+
+
+def test_trees_without_weight_change_no_score(forest):
+    X, _ = table(3, rows=300)
+    weights = np.ones((TREES, 1))
+    alone = scores(Walker(forest, COLUMNS), X, weights)
+    together = scores(Walker(join([forest, forest]), COLUMNS), X, np.concatenate([0 * weights, weights]))
+    assert np.array_equal(alone, together)
+
+
 def test_votes_in_small_blocks_are_the_same(forest, monkeypatch):
     X, _ = table(3, rows=60)
     weights, own = some_weights(0), np.array([1, 4, 9])

@@ -119,6 +119,16 @@ class Privacy(Settings):
         return self
 
     @property
+    def warning(self) -> str:
+        """What whoever signs the study should know about its secure sum; empty for the default."""
+        return {
+            "masked": "",
+            "ring": "secure_sum ring: the owner of a tree learns its summed counts, and two neighbours in the ring who "
+            "collude see the site between them",
+            "trusted-third-party": "secure_sum trusted-third-party: the coordinator sees every site's counts",
+        }[self.secure_sum]
+
+    @property
     def fewest_scorers(self) -> int:
         """The floor that holds."""
         return self.fewest_scoring_sites or (2 if self.secure_sum == "trusted-third-party" else 3)

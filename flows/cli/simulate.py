@@ -265,6 +265,8 @@ def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
                 click.echo(f"{name}: {line}")
         if site["choice"]["model"] != "bofrf" and site["choice"]["reason"]:
             click.echo(f"{name}: {site['choice']['reason']}")
+    if study.privacy.warning:
+        console.print(f"Know that with {study.privacy.warning}.", highlight=False)
     for name, reason in result.left_out.items():
         click.echo(f"{name} was left out: {reason}")
     size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed trees and sums passed between sites"

@@ -72,10 +72,14 @@ def check(ctx: click.Context, file: Path, as_json: bool) -> None:
         ctx.exit(2)
     facts = {"name": found.name, "version": found.version, "features": len(found.features), "label": found.label.name}
     if as_json:
-        click.echo(json.dumps({"valid": True, **facts, "digest": found.digest, "mistakes": []}, indent=2))
+        warnings = [found.privacy.warning] if found.privacy.warning else []
+        valid = {"valid": True, **facts, "digest": found.digest, "mistakes": [], "warnings": warnings}
+        click.echo(json.dumps(valid, indent=2))
     else:
         words = ", ".join(f"{key} {value}" for key, value in facts.items())
         click.echo(f"{file} is valid: {words}\ndigest {found.digest}")
+        if found.privacy.warning:
+            click.echo(f"Know that with {found.privacy.warning}.", err=True)
 
 
 @study.command(short_help="Print the JSON schema for editors.")

@@ -129,3 +129,11 @@ def test_no_color_is_respected(monkeypatch):
     assert CliRunner().invoke(main, ["painted"], color=True).output == "\x1b[31mred\x1b[0m\n"
     monkeypatch.setenv("NO_COLOR", "1")
     assert CliRunner().invoke(main, ["painted"], color=True).output == "red\n"
+
+
+def test_a_study_that_lets_somebody_see_counts_says_so_when_it_is_checked(tmp_path: Path) -> None:
+    study = "name: s\nfeatures: [{name: a, kind: binary}]\nlabel: {name: y}\nprivacy: {secure_sum: ring}\n"
+    (tmp_path / "study.yaml").write_text(study)
+    result = CliRunner().invoke(main, ["study", "check", str(tmp_path / "study.yaml")])
+    assert result.exit_code == 0
+    assert "the owner of a tree learns its summed counts" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -32,6 +33,7 @@ def postgres_server() -> Iterator[URL]:
     host = server.get_uri().rpartition("host=")[2]
     yield URL.create("postgresql+psycopg", username="postgres", database="postgres", query={"host": host})
     server.cleanup()
+    atexit.unregister(server._cleanup)  # or it would run once more, and leave a lock file where the folder was
     shutil.rmtree(folder)
 
 

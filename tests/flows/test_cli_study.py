@@ -131,7 +131,7 @@ def test_no_color_is_respected(monkeypatch):
     assert CliRunner().invoke(main, ["painted"], color=True).output == "red\n"
 
 
-def test_a_study_that_lets_somebody_see_counts_says_so_when_it_is_checked(tmp_path: Path) -> None:
+def test_a_study_that_lets_somebody_see_counts_says_so_when_it_is_checked(tmp_path):
     study = "name: s\nfeatures: [{name: a, kind: binary}]\nlabel: {name: y}\nprivacy: {secure_sum: ring}\n"
     (tmp_path / "study.yaml").write_text(study)
     result = CliRunner().invoke(main, ["study", "check", str(tmp_path / "study.yaml")])

@@ -27,6 +27,8 @@ from spinney.study import Study
 from spinney.votes import scores
 
 Floats = NDArray[np.float64]
+
+LOCAL = "local forest"
 Choice = Literal["federated", "guard", "question", "too few"]
 ANY_TEST_PART = {"bootstrap": 100, "fewest_test_patients": 1_000_000}  # no figures from spinney: they come from votes
 
@@ -102,7 +104,7 @@ def _voted(ours: Outcome, theirs: Outcome, cohort: Cohort, pooled: FederatedFore
     test = cohort.rows(Part.TEST)
     mine, published = ours.test_votes(), theirs.test_votes()
     votes = {
-        "local forest": mine["local"],
+        LOCAL: mine["local"],
         "FedRF": mine["fedrf"],
         "BOFRF as published": published[theirs.decision.name],
         "our weighting": mine["bofrf"],

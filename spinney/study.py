@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from functools import cached_property
 from typing import Any, Self
 
 from pydantic import Field, model_validator
@@ -42,7 +41,7 @@ class Study(Settings):
             raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
         return self
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Identifies the study in every message: the same words, the same digest."""
         words = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

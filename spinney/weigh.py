@@ -44,7 +44,8 @@ def capped(weights: Floats, owners: Sequence[str], home: str, largest: float) ->
     """
     weights, names = weights.copy(), np.asarray(owners)
     sums = {site: float(weights[names == site].sum()) for site in {*owners}}
-    heaviest = sorted({*owners} - {home}, key=lambda site: (-sums[site], site))
+    others = [site for site in {*owners} - {home} if sums[site] > 0]
+    heaviest = sorted(others, key=lambda site: (-sums[site], site))
     most = len(heaviest) if sums.get(home) else len(heaviest) - 1
     held, cap = 0, largest * weights.sum()
     while held < most and largest * (held + 1) < 1 and sums[heaviest[held]] > cap:

@@ -87,3 +87,9 @@ def test_no_other_site_has_more_than_the_largest_share(home, others, largest):
     assert max(foreign) <= largest + 1e-9
     assert after[0] == home
     assert np.all(after <= before)
+
+
+def test_a_site_that_alone_has_any_weight_keeps_it_although_others_are_listed():
+    weights = np.array([0.35, 0.31, 0.0, 0.0, 0.0, 0.0])
+    owners = ["ash", "ash", "birch", "birch", "cedar", "cedar"]
+    np.testing.assert_array_equal(capped(weights, owners, "birch", 0.5), weights)

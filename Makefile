@@ -33,7 +33,7 @@ $(READY): uv.lock pyproject.toml
 
 demo: $(READY) ## Make five hospitals up in demo/, write their study and run one federated round.
 	$(BIN)/spinney demo data --out $(DEMO)
-	$(BIN)/spinney study infer $(DEMO) --label $(DEMO_LABEL) --output $(DEMO)/study.yaml
+	$(BIN)/spinney study infer $(DEMO) --label $(DEMO_LABEL) --output $(DEMO)/study.yaml --force
 	$(BIN)/spinney simulate $(DEMO)/study.yaml --data $(DEMO) $(ARGS)
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).

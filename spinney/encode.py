@@ -19,6 +19,8 @@ from spinney.errors import CohortRejected
 from spinney.settings import THRESHOLD_STEPS, Feature, Label
 
 Matrix = NDArray[np.float32]
+DEFAULT_POSITIVE: tuple[str, ...] = Label.model_fields["positive"].default
+PLAIN_ANSWERS = {word.lower() for word in DEFAULT_POSITIVE} | {"0", "0.0", "no", "false"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
     unknown = int(sum(word is None for word in words))
     if unknown:
         raise CohortRejected(f"label {label.name} is known", unknown, "leave rows without an outcome out of the table")
+    said = {word for word in words if word is not None}
+    if label.positive == DEFAULT_POSITIVE and (strange := {word.lower() for word in said} - PLAIN_ANSWERS):
+        advice = f"say in label.positive which of the {len(said)} values mean yes"
+        raise CohortRejected(f"label {label.name} is yes or no", len(strange), advice)
     return np.isin(np.asarray(words, dtype=object), list(label.positive)).astype(np.int8)
 
 

@@ -33,6 +33,7 @@ Flags = NDArray[np.bool_]
 Weighing = Callable[[Floats], Floats]  # S of every tree -> weight of every tree
 
 NORMAL_95 = 1.959964
+DEFAULT_REASON = "federated is the default"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Chooser:
             )
             return Decision(rules.default, reason, 0.5, None, {})
         reached = self.qualities
-        name, reason = rules.default, "federated is the default"
+        name, reason = rules.default, DEFAULT_REASON if rules.default != "local" else "there is nothing else to choose"
         if rules.choose_among:
             name = max(rules.choose_among, key=lambda one: reached[one])
             reason = f"best of {', '.join(rules.choose_among)} in cross-validation"

@@ -42,6 +42,8 @@ def verify(ctx: click.Context, home: Path, as_json: bool) -> None:
     """Find every line that was changed, removed or moved. Exit code 2 if there is one."""
     from connectors.audit import Audit, AuditBroken
 
+    if not (home / "audit.jsonl").exists():
+        raise click.UsageError(f"there is no audit log in {home}; give the house's folder with --home")
     try:
         found = Audit(home / "audit.jsonl").verify()
     except AuditBroken as error:

@@ -14,7 +14,13 @@ def demo() -> None:
 
 @demo.command()
 @click.option("--sites", type=click.IntRange(2, 200), default=5, show_default=True, help="Number of hospitals.")
-@click.option("--patients", type=click.IntRange(1, 10_000_000), default=3000, show_default=True, help="In all of them.")
+@click.option(
+    "--patients",
+    type=click.IntRange(1, 10_000_000),
+    default=3000,
+    show_default=True,
+    help="In all of them, but at least 60 in each.",
+)
 @click.option("--out", type=click.Path(path_type=Path), default="demo", show_default=True, help="Folder for the files.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The same seed, the same files.")
 def data(sites: int, patients: int, out: Path, seed: int) -> None:

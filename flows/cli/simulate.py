@@ -61,6 +61,8 @@ def simulate(
         raise click.BadParameter(f"{json_file.parent} is not a folder; make it first", param_hint="--json")
     study = changed(read_study(study_file), **changes)
     cohorts = {site: cohort_of(site, table, study) for site, table in read_tables(data).items()}
+    for column in absent_everywhere(cohorts):
+        click.echo(f"{column} is a column at no site, so no tree can ask it; mend its name in the study", err=True)
     at_once = workers or os.cpu_count() or 1
     with step_bar() as progress:
         result = run(study, cohorts, workers=at_once, budget=stopwatch, progress=progress)
@@ -71,6 +73,18 @@ def simulate(
         click.echo(text, nl=False) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
     if json_file is None or str(json_file) != "-":
         show(study, report, result)
+
+
+def absent_everywhere(cohorts: dict[str, Cohort]) -> list[str]:
+    """Features of the study that no site has."""
+    there = {
+        column.feature.name
+        for one in cohorts.values()
+        for column, has in zip(one.columns, one.present, strict=True)
+        if has
+    }
+    named = dict.fromkeys(column.feature.name for one in cohorts.values() for column in one.columns)
+    return [name for name in named if name not in there]
 
 
 def cohort_of(site: str, table: Any, study: Study) -> Cohort:
@@ -185,6 +199,7 @@ def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -
         "seed": study.split.seed,
         "model_digest": result.model_digest,
         "bytes_between_sites": result.parcel_bytes,
+        "clusters": sorted({tuple(sorted(outcome.credit)) for outcome in result.outcomes.values()}),
         "left_out": dict(result.left_out),
         "sites": sites,
     }
@@ -237,37 +252,58 @@ def _number(value: float) -> float | None:
     return float(value) if value == value else None
 
 
+def clustering(study: Study, clusters: list[tuple[str, ...]]) -> list[str]:
+    """Who helped whom, where the study asks for clusters."""
+    wanted = getattr(study.algorithm, "clusters", 1)
+    lines = [f"cluster: {', '.join(members)}" for members in clusters] if wanted > 1 else []
+    if wanted > 1 and len(clusters) < wanted:
+        fewest = study.privacy.fewest_scorers
+        lines.append(
+            f"{len(clusters)} instead of {wanted} clusters: one with fewer than {fewest} sites joins its nearest"
+        )
+    return lines
+
+
 def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
     """The same for people."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    from spinney.personalise import DEFAULT_REASON
+
     console = Console()
-    console.width = max(console.width, 116)  # a cut table tells nothing
     models = list(dict.fromkeys(name for site in report["sites"].values() for name in site["auroc"]))
     table = Table(
         title=f"{study.name}: {study.algorithm.name}, AUROC on test rows", box=box.SIMPLE_HEAD, title_justify="left"
     )
-    table.add_column("site")
+    table.add_column("site", no_wrap=True)
     for heading in ("rows", "positives", *models, "gain over local (95 %)"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("choice")
+    table.add_column("choice", no_wrap=True)
     for name, site in report["sites"].items():
         figures = ["" if value is None else f"{value:.3f}" for value in (site["auroc"].get(model) for model in models)]
         gain = site["gain"].get("auroc")
-        shown = "" if gain is None else f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f})"
+        shown = (
+            ""
+            if gain is None or site["choice"]["model"] == "local"
+            else f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f})"
+        )
         table.add_row(name, str(site["rows"]), str(site["positives"]), *figures, shown, site["choice"]["model"])
+    wide = console.options.update(max_width=1000)
+    console.width = max(console.width, console.measure(table, options=wide).maximum)  # a cut table tells nothing
     console.print(table)
     for name, site in report["sites"].items():
         for line in [site["choice"]["question"], *site["choice"]["notes"]]:
             if line:
                 click.echo(f"{name}: {line}")
-        if site["choice"]["model"] != "bofrf" and site["choice"]["reason"]:
+        if site["choice"]["reason"] != DEFAULT_REASON:
             click.echo(f"{name}: {site['choice']['reason']}")
+    for line in clustering(study, report["clusters"]):
+        click.echo(line)
     if study.privacy.warning:
         console.print(f"Know that with {study.privacy.warning}.", highlight=False)
     for name, reason in result.left_out.items():
         click.echo(f"{name} was left out: {reason}")
-    size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed trees and sums passed between sites"
+    size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed parcels passed between sites"
     click.echo(f"model {result.model_digest[:16] or '(none in common)'}; {size}.")

@@ -19,7 +19,8 @@ def study() -> None:
 @click.option("--label", required=True, help="Column that holds the outcome.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), default="study.yaml", show_default=True)
 @click.option("--name", help="Name of the study; the folder's if not given.")
-def infer(folder: Path, label: str, output: Path, name: str | None) -> None:
+@click.option("--force", is_flag=True, help="Write over a study that is there.")
+def infer(folder: Path, label: str, output: Path, name: str | None, force: bool) -> None:
     """Write a first study from the tables in DIR, one CSV or Parquet file per site.
 
     Read and correct what it writes: units, ranges and what counts as yes are guesses.
@@ -28,6 +29,8 @@ def infer(folder: Path, label: str, output: Path, name: str | None) -> None:
     from connectors.study_file import write_study
     from connectors.tables import read_tables
 
+    if output.exists() and not force:
+        raise click.UsageError(f"{output} is there already; take another --output, or --force to write over it")
     tables = read_tables(folder)
     inferred = infer_study(tables, label, name or _name_of(folder))
     write_study(inferred.study, output, inferred.notes)

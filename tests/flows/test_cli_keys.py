@@ -186,4 +186,6 @@ def test_the_log_is_exported_to_a_file_or_to_stdout(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("home")
 def test_a_house_that_has_sent_nothing_says_so() -> None:
     assert "no entries" in spinney("audit", "show").stderr
-    assert spinney("audit", "verify").exit_code == 0
+    mistyped = spinney("audit", "verify")
+    assert mistyped.exit_code == 2  # a wrong folder must not look like an intact log
+    assert "there is no audit log" in mistyped.stderr

@@ -81,7 +81,7 @@ def test_people_get_a_table_with_one_line_per_site(study, tables):
         row = next(line for line in lines if line.strip().startswith(site))
         assert row.split()[1] == "140"
         assert row.split()[-1] in {"bofrf", "local"}
-    assert "of sealed trees and sums passed between sites" in lines[-1]
+    assert "of sealed parcels passed between sites" in lines[-1]
 
 
 def test_scripts_get_the_same_as_json(study, tables):
@@ -274,3 +274,10 @@ def test_the_options_offer_what_the_algorithms_are(study):
     assert Bofrf.model_json_schema()["properties"]["distance"]["enum"] == DISTANCES
     assert Privacy.model_json_schema()["properties"]["secure_sum"]["enum"] == SECURE_SUMS
     assert read_study(study).privacy.secure_sum in SECURE_SUMS
+
+
+def test_a_feature_that_no_site_has_is_said(study, tables):
+    study.write_text(study.read_text().replace("features:", "features:\n  - {name: nowhere, kind: binary}", 1))
+    answer = spinney("simulate", study, "--data", tables)
+    assert answer.exit_code == 0
+    assert "nowhere is a column at no site" in answer.stderr

@@ -212,3 +212,10 @@ def test_a_blank_outcome_is_unknown(blank):
 def test_a_table_without_the_label_is_rejected():
     with pytest.raises(CohortRejected, match="label died is a column"):
         encode_label(pd.DataFrame({"age": [1]}), DIED)
+
+
+def test_a_label_with_other_values_than_yes_and_no_needs_to_be_told_what_means_yes():
+    frame = pd.DataFrame({"num": [0, 1, 2, 4]})
+    with pytest.raises(CohortRejected, match="which of the 4 values mean yes"):
+        encode_label(frame, Label(name="num"))
+    assert encode_label(frame, Label(name="num", positive=("1", "2", "4"))).tolist() == [0, 1, 1, 1]

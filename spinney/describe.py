@@ -15,7 +15,7 @@ VECTOR_DECIMALS = 3
 def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool = False) -> NDArray[np.float64]:
     """Mean of each scaled feature, share of each category; NaN where the site has too few known values to say.
 
-    A share of fewer patients than the smallest leaf is told as nobody.
+    What is true of fewer patients than the smallest leaf is not told.
 
     With `missing_rates` the share of rows without a value follows, a number per feature of the study.
     """
@@ -33,17 +33,36 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
 
 
 def _without_small_cells(mean: NDArray[np.float64], cohort: Cohort, fewest: int) -> NDArray[np.float64]:
-    """A share that is a handful of patients points at them: it is told as nobody, or as everybody."""
+    """What is true of a handful of patients only points at them, and is told as if they were like the others.
+
+    Shares of a category are told among the categories with enough patients, so that nothing is left to subtract.
+    """
     told = mean.copy()
+    places: dict[str, list[int]] = {}
     for place, column in enumerate(cohort.columns):
-        if column.feature.range is None and not np.isnan(mean[place]):
-            values = cohort.X[:, place]
-            without, having = (len(np.unique(cohort.patients[values == answer])) for answer in (0, 1))
-            if having < fewest:
-                told[place] = 0.0
-            elif without < fewest:
-                told[place] = 1.0
+        places.setdefault(column.feature.name, []).append(place)
+    for columns in places.values():
+        if np.isnan(mean[columns]).any():
+            continue
+        values = cohort.X[:, columns]
+        if len(columns) == 1:
+            common, patients = _most_common(values[:, 0], cohort.patients)
+            if patients < fewest:
+                told[columns] = common
+        else:
+            rows = np.asarray(np.nansum(values, axis=0, dtype=np.float64))
+            people = np.array([len(np.unique(cohort.patients[one == 1])) for one in values.T])
+            rows[people < fewest] = 0
+            told[columns] = rows / max(rows.sum(), 1)
     return told
+
+
+def _most_common(values: NDArray[np.float32], patients: NDArray[np.int64]) -> tuple[float, int]:
+    """The value of most rows, and how many patients have another one."""
+    known = ~np.isnan(values)
+    found, counts = np.unique(values[known], return_counts=True)
+    common = found[counts.argmax()]
+    return float(common), len(np.unique(patients[known & (values != common)]))
 
 
 def _patients_known(cohort: Cohort) -> NDArray[np.int64]:

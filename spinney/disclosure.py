@@ -109,6 +109,8 @@ def _(reply: ReleasedSeed, study: Study) -> None:  # noqa: ARG001
 def _(reply: Done, study: Study) -> None:
     allowed = SHARED_FIGURES if study.privacy.share_metrics else frozenset()
     _require(set(reply.figures) <= allowed, "figures that the study shares")
+    figures = list(reply.figures.values())
+    _require(all(-1 <= value <= 1 and value == round(value, 2) for value in figures), "figures are rounded")
 
 
 def _require(holds: bool, rule: str) -> None:

@@ -77,8 +77,8 @@ class ForestSite(SitePart):
             raise Refused(f"round {order.round} was opened, this house is in round {house.round}")
         try:
             vector = characteristic_vector(training, house.study.privacy)
-        except Declined as reason:
-            return Decline(str(reason))
+        except Declined:  # how many patients there are is nobody's business but this site's
+            return Decline(f"fewer patients than the smallest cohort of {house.study.privacy.smallest_cohort}")
         key = house.memory.setdefault("key", new_key())
         public, present = public_key(key), training.present
         rows = rounded_rows(len(training), house.study.privacy)
@@ -139,13 +139,16 @@ class ForestSite(SitePart):
         house = self.house
         if order.weights.shape != (len(order.manifest.trees),) or not np.all(np.abs(order.weights) <= 1):
             raise Refused("one weight in -1..1 per tree of the manifest is wanted")
+        if house.memory.setdefault("finished", order.digest) != order.digest:
+            raise Refused("this round has ended here with other weights; its test rows are not measured twice")
         pool = self.pool(order.manifest, order.forests)
         candidates, rules = self.candidates(pool, order)
         outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
         house.outcome = outcome
         if not house.study.privacy.share_metrics:
             return Done({})
-        return Done({name: figure.value for name, figure in outcome.figures.items()})
+        told = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
+        return Done({name: value for name, value in told.items() if np.isfinite(value)})
 
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
         """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""

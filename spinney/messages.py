@@ -170,6 +170,11 @@ class Weights(Message):
     forests: tuple[Parcel, ...]
     weights: NDArray[np.float64]
 
+    @cached_property
+    def digest(self) -> str:
+        """A site finishes a round with one of these only."""
+        return hashlib.sha256(self.manifest.digest.encode() + self.weights.astype("<f8").tobytes()).hexdigest()
+
 
 @dataclass(frozen=True)
 class Done(Message):

@@ -30,6 +30,7 @@ from spinney.messages import (
     ScoreOrder,
     Signature,
     SignOrder,
+    Weights,
 )
 from spinney.score import Counts, abstains
 from spinney.secure_sum import Binding, Roll
@@ -72,6 +73,14 @@ class ScoringSite(ForestSite):
         )
         house.memory["reply"] = digest = secure_sum.reply_digest(masked, binding)
         return MaskedCounts(masked, digest)
+
+    def finish(self, order: Weights) -> Message:
+        """Choose, if the weights are of trees that this site helped to score."""
+        weighed = [tree for tree, weight in zip(order.manifest.trees, order.weights, strict=False) if weight]
+        strange = sum(self.house.history.get(tree) != self.house.round for tree in weighed)
+        if strange:
+            raise Refused(f"{strange} trees have a weight and were not scored here in this round")
+        return super().finish(order)
 
     def sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""

@@ -107,7 +107,7 @@ class Privacy(Settings):
     largest_share: float = Field(
         0.5, gt=0, le=1, description="Most of the total weight that one other site's trees may have in a model."
     )
-    share_metrics: bool = Field(True, description="Sites tell the coordinator their own test figures.")
+    share_metrics: bool = Field(False, description="Sites tell the coordinator their own test figures.")
 
     @model_validator(mode="after")
     def _a_secure_sum_needs_three(self) -> Self:

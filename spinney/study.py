@@ -14,6 +14,8 @@ from spinney.algorithms.bofrf import Bofrf
 from spinney.definition import StudyCohort
 from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Settings, Split
 
+MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
+
 
 class Study(Settings):
     """One clinical question, asked in the same words at every site."""
@@ -39,6 +41,9 @@ class Study(Settings):
         twice = [name for name, times in Counter([*names, self.label.name]).items() if times > 1]
         if twice:
             raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
+        columns = sum(len(feature.categories or (1,)) for feature in self.features)
+        if columns > MOST_COLUMNS:
+            raise ValueError(f"features and categories make {columns} columns; a study takes {MOST_COLUMNS}")
         return self
 
     @property

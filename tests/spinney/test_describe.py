@@ -67,5 +67,21 @@ def test_a_share_of_a_handful_of_patients_is_told_as_nobody_and_of_all_but_a_han
         }
     )
     _, east, west, rare = characteristic_vector(cohort_from_frame(frame, STUDY), STUDY.privacy)
-    assert (east, west) == (1.0, 0.0)
+    assert (east, west) == (1.0, 0.0)  # among those with enough patients, so that nothing is left to subtract
     assert rare == pytest.approx(5 / 60, abs=0.001)
+
+
+def test_a_rare_category_can_not_be_subtracted_back() -> None:
+    wards = {"name": "ward", "kind": "categorical", "categories": ["a", "b", "rare"]}
+    study = Study.model_validate({"name": "s", "features": [wards], "label": {"name": "died"}})
+    frame = pd.DataFrame({"ward": ["a"] * 40 + ["b"] * 19 + ["rare"], "died": [0, 1] * 30})
+    vector = characteristic_vector(cohort_from_frame(frame, study), study.privacy)
+    np.testing.assert_allclose(vector, [0.678, 0.322, 0.0])
+    assert vector.sum() == pytest.approx(1.0)
+
+
+def test_a_number_that_only_a_handful_have_is_not_in_the_mean() -> None:
+    episodes = {"name": "episodes", "kind": "continuous", "range": [0, 10]}
+    study = Study.model_validate({"name": "s", "features": [episodes], "label": {"name": "died"}})
+    frame = pd.DataFrame({"episodes": [0] * 56 + [9] * 4, "died": [0, 1] * 30})
+    assert characteristic_vector(cohort_from_frame(frame, study), study.privacy).tolist() == [0.0]

@@ -21,6 +21,11 @@ CREATE TEMP MACRO moment(t) AS (
 CREATE TEMP MACRO calendar_day(t) AS (
     try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE left(t, 10) END AS DATE)
 );
+CREATE TEMP MACRO vague(t) AS (t IS NOT NULL AND length(t) IN (4, 7));
+CREATE TEMP MACRO day_end(t) AS (
+    CASE WHEN vague(t) THEN NULL
+    WHEN length(t) = 10 THEN moment(t) + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND ELSE moment(t) END
+);
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
 CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);

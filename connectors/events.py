@@ -135,8 +135,8 @@ _EVENT_REASONS = f"""
 
 def _patients_from_fhir(files: Sequence[Path]) -> str:
     return f"""
-    SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, moment(deceasedDateTime) AS died,
-        coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL AS died_undated,
+    SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, day_end(deceasedDateTime) AS died,
+        coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL OR vague(deceasedDateTime) AS died_undated,
         key(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
         CASE {_envelope_reasons("Patient")}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
@@ -174,7 +174,7 @@ _EVENT_ROWS = """
     """
 _PATIENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source})
-    SELECT patient, calendar_day(birth) AS birth, sex, moment(died) AS died, false AS died_undated,
+    SELECT patient, calendar_day(birth) AS birth, sex, day_end(died) AS died, vague(died) AS died_undated,
         key(patient) AS id, NULL::TIMESTAMP AS updated, 1 AS place,
         CASE WHEN patient IS NULL THEN 'no id'
             WHEN birth IS NOT NULL AND calendar_day(birth) IS NULL THEN 'broken date'

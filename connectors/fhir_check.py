@@ -48,10 +48,10 @@ def _id_if_invalid(kind: str, line: bytes) -> str | None:
 def _id(line: bytes) -> str | None:
     try:
         content = json.loads(line)
-    except ValueError:
+        identifier = content.get("id") if isinstance(content, dict) else None
+        return str(identifier.encode(), "utf-8") if isinstance(identifier, str) else None
+    except (ValueError, RecursionError):  # no JSON, nested without end, or an id that is no text
         return None
-    identifier = content.get("id") if isinstance(content, dict) else None
-    return identifier if isinstance(identifier, str) else None
 
 
 def _lines(paths: Sequence[Path]) -> Iterator[bytes]:

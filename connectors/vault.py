@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
+from connectors.memory import write_whole
 from spinney.base import Settings
 from spinney.errors import SourceFailed
 from spinney.study import Study
@@ -83,9 +84,7 @@ class Vault:
         partial.touch(mode=0o600)
         pq.write_table(table, partial, compression="zstd")
         partial.replace(path)
-        note = path.with_suffix(".json")
-        note.touch(mode=0o600)
-        note.write_text(ref.model_dump_json())
+        write_whole(path.with_suffix(".json"), ref.model_dump_json().encode())
         return ref
 
     def read(self, ref: CohortRef) -> pa.Table:
@@ -116,8 +115,12 @@ class Vault:
             for suffix in (".parquet", ".npz"):  # the table, and its arrays where a round has used it
                 note.with_suffix(suffix).unlink(missing_ok=True)
             note.unlink()
-        for left in self.folder.glob("staging/*/"):
-            if left.stat().st_mtime < oldest:
+        kept = {note.stem for note in notes if note.exists()}
+        for left in [*self.folder.glob("cohorts/*/*"), *self.folder.glob("unripe/*/*")]:
+            if left.name.split(".")[0] not in kept and left.stat().st_mtime < oldest:
+                left.unlink()  # what a killed writer left has no note
+        for left in [*self.folder.glob("staging/*/"), *self.folder.glob("stores/*/")]:
+            if max(one.stat().st_mtime for one in (left, *left.rglob("*"))) < oldest:
                 shutil.rmtree(left)
         return len(gone)
 

@@ -123,7 +123,7 @@ class _Unpacked:
                 for text in texts:
                     try:
                         yield from _inside(json.loads(text))
-                    except ValueError:
+                    except (ValueError, RecursionError):  # no JSON, or one that nests without end
                         self.broken += 1
         except (OSError, EOFError, zlib.error):
             raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
@@ -135,7 +135,8 @@ def _inside(content: Any) -> Iterator[Mapping[str, Any]]:
         for one in content:
             yield from _inside(one)
     elif isinstance(content, dict) and content.get("resourceType") == "Bundle":
-        for entry in content.get("entry") or ():
+        entries = content.get("entry")
+        for entry in entries if isinstance(entries, list) else ():
             resource = entry.get("resource") if isinstance(entry, dict) else None
             if isinstance(resource, dict):
                 address = str(entry.get("fullUrl") or "")

@@ -11,6 +11,7 @@ import pytest
 
 from connectors.bench import open_bench
 from connectors.events import Staged, stage
+from connectors.fhir_check import invalid_ids
 from connectors.fhir_shapes import SHAPES
 from connectors.sources import Pulled
 from spinney.errors import SourceFailed
@@ -205,3 +206,19 @@ def test_a_file_that_is_no_gzip_is_named_and_not_quoted(tmp_path: Path) -> None:
 def test_an_encounter_has_its_class_and_both_ends(tmp_path: Path) -> None:
     _, events = staged(tmp_path, encounter("2023-01-01T10:00:00Z", "2023-01-03T10:00:00Z"), kind="Encounter")
     assert [str(row[3]) for row in events] == ["2023-01-03 10:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("said", "counts_as"), [("2024-01-10", "2024-01-10 23:59:59.999999"), ("2024-01", "None"), ("2024", "None")]
+)
+def test_who_died_on_a_day_was_alive_in_its_morning_and_a_month_is_no_date(
+    tmp_path: Path, said: str, counts_as: str
+) -> None:
+    _, rows = staged(tmp_path, {"resourceType": "Patient", "id": "a", "deceasedDateTime": said}, kind="Patient")
+    assert str(rows[0][3]) == counts_as
+
+
+def test_an_id_that_is_no_text_and_nesting_without_end_are_no_valid_resources(tmp_path: Path) -> None:
+    path = tmp_path / "Observation.ndjson"
+    path.write_text("[" * 20_000 + "]" * 20_000 + '\n{"resourceType": "Observation", "id": "\\ud800"}\n')
+    assert invalid_ids({"Observation": (path,)}, "all", 10) == ({}, {"Observation": 2})

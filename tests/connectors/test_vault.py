@@ -155,3 +155,17 @@ def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path) -> None:
     (vault.folder / "key").write_bytes(b"short")
     with pytest.raises(SourceFailed, match="key is damaged"):
         vault.pseudonyms(TABLE["patient"])
+
+
+def test_what_a_killed_writer_left_is_forgotten_too(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    folder = tmp_path / "vault" / "cohorts" / "s"
+    store = vault.store("bulk")
+    folder.mkdir(parents=True)
+    left = [folder / "abc-def.partial", folder / "abc-123.parquet", store / "Patient.ndjson"]
+    for path in left:
+        path.write_bytes(b"rows")
+        os.utime(path, (0, 0))
+    os.utime(store, (0, 0))
+    vault.forget(timedelta(days=30))
+    assert [path for path in left if path.exists()] == []

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from connectors import wire
 from connectors.desk import PARCEL, Desk
 from connectors.exchange import Address
-from connectors.keys import verify
+from connectors.keys import check_round_key, verify
 from spinney import disclosure
 from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
@@ -143,14 +143,19 @@ class CoordinatorRound:
         try:
             reply = self._reply(site, step, attempt)
             disclosure.check(reply, self.study)
-            if isinstance(reply, Description) and not self.verify(
-                site, key_words(self.study, self.round, site, reply.key, reply.present), reply.signature
-            ):
-                raise Refused("its round key is not signed by itself")
+            if isinstance(reply, Description):
+                self._check_key(site, reply)
         except Refused as reason:
             self.desk.refused(site, step, reason)
             return f"{step} refused: {reason}"
         return reply.reason if isinstance(reply, Decline) else ""
+
+    def _check_key(self, site: str, reply: Description) -> None:
+        """A key that is none would make every peer that seals for it fail, instead of its owner."""
+        check_round_key(reply.key, site)
+        words = key_words(self.study, self.round, site, reply.key, reply.present)
+        if not self.verify(site, words, reply.signature):
+            raise Refused("its round key is not signed by itself")
 
     def _reply(self, site: str, step: str, attempt: int) -> Message:
         content = self.desk.collect(site, step, attempt, f"answer to {step}")

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
-from connectors.memory import write_whole
+from connectors.memory import private_folder, write_whole
 from spinney.base import Settings
 from spinney.errors import SourceFailed
 from spinney.study import Study
@@ -45,7 +45,7 @@ class Vault:
     """Everything about patients that a site keeps."""
 
     def __init__(self, home: Path) -> None:
-        self.folder = _private(home / "vault")
+        self.folder = private_folder(home / "vault")
 
     @property
     def key(self) -> bytes:
@@ -77,7 +77,7 @@ class Vault:
         table = table.set_column(0, "patient", self.pseudonyms(table["patient"]))
         table = canonical(table)
         digest = digest_of(table)
-        folder = _private(self.folder / ("cohorts" if ripe else "unripe") / study.name)
+        folder = private_folder(self.folder / ("cohorts" if ripe else "unripe") / study.name)
         path = folder / f"{study.digest[:12]}-{digest[:16]}.parquet"
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
         partial = path.with_suffix(".partial")
@@ -127,7 +127,7 @@ class Vault:
     @contextmanager
     def staging(self, name: str) -> Iterator[Path]:
         """A folder for one pull at a time, deleted at the end; if the source fails it stays, to go on from there."""
-        folder = _private(self.folder / "staging" / name)
+        folder = private_folder(self.folder / "staging" / name)
         with (folder.parent / f"{name}.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -144,7 +144,7 @@ class Vault:
 
     def store(self, name: str) -> Path:
         """A folder that stays from night to night, for sources that go on where they stopped."""
-        return _private(self.folder / "stores" / name)
+        return private_folder(self.folder / "stores" / name)
 
 
 def canonical(table: pa.Table) -> pa.Table:
@@ -180,9 +180,3 @@ def _value_bytes(column: pa.Array) -> bytes:
         column = column.cast(pa.int64())
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     return bytes(values.astype("<f8" if values.dtype.kind == "f" else "<i8").tobytes())
-
-
-def _private(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    return folder

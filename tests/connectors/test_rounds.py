@@ -217,3 +217,22 @@ def _exact_rows(message: object) -> object:
     if type(message).__name__ == "Description":
         return type(message)(**{**message.__dict__, "rows": 123})
     return message
+
+
+def test_a_round_key_that_is_none_costs_its_owner_and_not_its_peers(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, coordinator = world.site("cedar"), world.coordinator()
+    answer = site._part.answer
+    monkeypatch.setattr(site._part, "answer", lambda step, order: _no_key(answer(step, order)))
+    night: dict[str, Callable[[], object]] = {"coordinator": coordinator.run, "cedar": lambda: site.run(PATIENCE)}
+    night |= {name: partial(world.site(name).run, PATIENCE) for name in ("ash", "birch")}
+    world.night(night)
+    assert list(coordinator.left_out) == ["cedar"]
+    assert "no proper X25519 key" in coordinator.left_out["cedar"]
+
+
+def _no_key(message: object) -> object:
+    if type(message).__name__ == "Description":
+        return type(message)(**{**message.__dict__, "key": bytes(32)})
+    return message

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import make_url
 
 from connectors.fhir_check import Extent
+from connectors.house import Admission, ExchangeAccess, RegistrySettings, anchored_exchange
 from connectors.relevant import Maps
 from connectors.sources import Source
 from connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
@@ -34,6 +35,11 @@ class SiteSettings(Settings):
     assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
     validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
     validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
+    exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
+    registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")
+    admission: Admission = Field(
+        "auto", description="manual: a steward of this site decides before a federated model is used."
+    )
 
     @property
     def maps(self) -> Maps:
@@ -71,6 +77,8 @@ def _anchored(settings: Any, folder: Path) -> Any:
         value = getattr(settings, name)
         if isinstance(value, Path):
             changes[name] = folder / value
+        elif isinstance(value, ExchangeAccess):
+            changes[name] = anchored_exchange(value, folder)
         elif isinstance(value, BaseModel):
             changes[name] = _anchored(value, folder)
     if isinstance(settings, SqlSettings):

@@ -165,3 +165,16 @@ class Choice(Settings):
     fewest_test_patients: int = Field(
         10, ge=2, description="With fewer test patients of either class no figure is printed."
     )
+    admission: Literal["auto", "manual"] = Field(
+        "auto", description="manual: at every site a steward decides before a federated model is used."
+    )
+
+
+class Schedule(Settings):
+    """When rounds are, and how long anybody waits for anybody."""
+
+    cron: str = Field("0 2 * * *", pattern=r"^\S+( \S+){4}$", description="When the coordinator opens a round.")
+    timezone: str = Field("UTC", description="Of the schedule, such as Europe/Berlin.")
+    answer_minutes: float = Field(60, gt=0, description="A site that has not answered a step by then is left out.")
+    opening_minutes: float = Field(180, gt=0, description="How long a site waits for the round to open.")
+    retention_days: int = Field(30, ge=1, description="Messages older than this are deleted from the exchange.")

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from spinney.algorithms import AnySettings
 from spinney.algorithms.bofrf import Bofrf
 from spinney.definition import StudyCohort
-from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Settings, Split
+from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Schedule, Settings, Split
 
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
 
@@ -33,6 +33,7 @@ class Study(Settings):
     privacy: Privacy = Field(Privacy(), description="What may leave a hospital.")
     split: Split = Field(Split(), description="Training, validation and test.")
     choice: Choice = Field(Choice(), description="How a site chooses its model.")
+    schedule: Schedule = Field(Schedule(), description="When rounds are, and how long anybody waits.")
     quorum: int = Field(2, ge=2, description="With fewer sites the round is void and every site keeps what it has.")
 
     @model_validator(mode="after")

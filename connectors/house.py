@@ -1,0 +1,74 @@
+"""What a house says about itself besides its data: where exchange and registry are. Secrets are only named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from connectors.exchange import Exchange
+from connectors.study_file import read_settings
+from spinney.base import Name, Settings
+from spinney.errors import SpinneyError
+
+Admission = Literal["auto", "manual"]
+
+
+class SecretMissing(SpinneyError):
+    """An environment variable that a settings file names is not set."""
+
+
+class ExchangeAccess(Settings):
+    """The mailbox between the houses, and how this house gets at it."""
+
+    url: str = Field(description="A folder, s3://bucket/prefix or sftp://user@host:port/path.")
+    options: dict[str, str | int | bool] = Field(
+        {}, description="For s3: endpoint_url and others of s3fs; for sftp: known_hosts and others of paramiko."
+    )
+    secrets: dict[str, str] = Field(
+        {}, description="Option -> environment variable that holds it, such as secret: EXCHANGE_SECRET."
+    )
+
+    def open(self) -> Exchange:
+        """The exchange; nothing is connected before the first message."""
+        missing = sorted(variable for variable in self.secrets.values() if variable not in os.environ)
+        if missing:
+            raise SecretMissing(f"the exchange needs {', '.join(missing)} in the environment; set it and try again")
+        given = {option: os.environ[variable] for option, variable in self.secrets.items()}
+        return Exchange.open(self.url, {**self.options, **given})
+
+
+class RegistrySettings(Settings):
+    """Where models are kept."""
+
+    tracking: str = Field("", description="Address of the hospital's MLflow server; empty: SQLite in the home folder.")
+
+
+class CoordinatorSettings(Settings):
+    """Who opens the rounds, and where the exchange is."""
+
+    name: Name = Field(description="The coordinator's name in the study's roster.")
+    home: Path = Field(
+        Path(), description="Private folder for keys, papers and the audit log; empty: beside this file."
+    )
+    exchange: ExchangeAccess = Field(description="The mailbox between the houses.")
+
+
+def read_coordinator(path: str | Path) -> CoordinatorSettings:
+    """The settings in coordinator.yaml. Paths in it are relative to its folder."""
+    return anchored_house(read_settings(path, CoordinatorSettings), Path(path).resolve().parent)
+
+
+def anchored_house(settings: CoordinatorSettings, folder: Path) -> CoordinatorSettings:
+    """The same settings with relative paths below a folder."""
+    exchange = anchored_exchange(settings.exchange, folder)
+    return settings.model_copy(update={"home": folder / settings.home, "exchange": exchange})
+
+
+def anchored_exchange(access: ExchangeAccess, folder: Path) -> ExchangeAccess:
+    """A folder's relative path is meant relative to the settings file."""
+    if "://" in access.url:
+        return access
+    return access.model_copy(update={"url": str(folder / access.url)})

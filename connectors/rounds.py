@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from connectors import wire
 from connectors.desk import PARCEL, Desk
+from connectors.errands import title
 from connectors.exchange import Address
 from connectors.keys import check_round_key, verify
 from spinney import disclosure
@@ -35,6 +36,18 @@ from spinney.study import Study
 FIRST_NAP = 0.05
 OVER, DECLINED = "over", "declined"
 
+Through = Callable[[str, Callable[[], Any]], Any]
+"""Does a piece of work under a name that people read; a flow makes a task run of it."""
+
+
+def directly(_name: str, work: Callable[[], Any]) -> Any:
+    """Just do it."""
+    return work()
+
+
+class Superseded(RoundVoid):
+    """The coordinator has opened a newer round and will not come back to this one."""
+
 
 @dataclass(frozen=True)
 class Opening:
@@ -42,6 +55,7 @@ class Opening:
 
     round: int
     study: str
+    roster: str  # the digest of the roster that this round runs with
     key: bytes
 
 
@@ -76,9 +90,18 @@ class CoordinatorRound:
     """A `Federation` of houses that answer through the exchange."""
 
     def __init__(
-        self, study: Study, desk: Desk, sites: Sequence[str], memory: MutableMapping[str, Any], patience: timedelta
+        self,
+        study: Study,
+        desk: Desk,
+        sites: Sequence[str],
+        memory: MutableMapping[str, Any],
+        patience: timedelta,
+        *,
+        roster: str = "",
+        through: Through = directly,
     ) -> None:
         self.study, self.desk, self.round, self.patience = study, desk, desk.round, patience
+        self._roster, self._through = roster, through
         self.left_out: dict[str, str] = {}
         self._memory, self._all, self._asked = memory, sorted(sites), 0
         self._keys: dict[str, KeyNote] = {}
@@ -98,7 +121,7 @@ class CoordinatorRound:
 
     def run(self) -> Over:
         """Open the round, run the study's algorithm, say that it is over."""
-        opening = Opening(self.round, self.study.digest, self.desk.key.public)
+        opening = Opening(self.round, self.study.digest, self._roster, self.desk.key.public)
         self.desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
         try:
             over = Over(ALGORITHMS[self.study.algorithm.name].coordinate(self, self.study), "")
@@ -110,6 +133,12 @@ class CoordinatorRound:
     def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
         """Publish the orders and wait for the answers; who has not answered by the deadline is out."""
         self._asked += 1
+        answers: dict[str, Message] = self._through(
+            f"ask {len(orders)} sites to {step}", lambda: self._ask(step, orders, attempt)
+        )
+        return answers
+
+    def _ask(self, step: str, orders: Mapping[str, Message], attempt: int) -> dict[str, Message]:
         packed = {site: wire.encode(order) for site, order in sorted(orders.items())}
         asked = Ask(step, attempt, packed, self._keys)
         self.desk.publish(f"ask{self._asked:03d}-{step}", 1, "Ask", lambda: wire.pack(asked), self._public())
@@ -205,8 +234,11 @@ class SiteRound:
         *,
         jobs: int = 1,
         budget: Callable[[float], Callable[[], bool]] | None = None,
+        through: Through = directly,
+        superseded: Callable[[], bool] = lambda: False,
     ) -> None:
         self.study, self.desk, self.coordinator = study, desk, coordinator
+        self._through, self._superseded = through, superseded
         self._post = Post(desk)
         self._house = House(desk.me, study, desk.round, cohort, self._post, desk.identity.sign, self._verify)
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
@@ -219,7 +251,7 @@ class SiteRound:
         """This site's result, once the last step is done."""
         return self._house.outcome
 
-    def run(self, patience: timedelta, progress: Callable[[str], None] | None = None) -> Over:
+    def run(self, patience: timedelta) -> Over:
         """Answer every ask. Raises RoundVoid when the coordinator falls silent for longer than the patience."""
         opening = wire.unpack(self._await("opening", patience), Opening)
         if (opening.round, opening.study) != (self.desk.round, self.study.digest):
@@ -230,8 +262,6 @@ class SiteRound:
             step = self._next(number, patience)
             if step == OVER:
                 return wire.unpack(self._await(OVER, patience), Over)
-            if progress is not None:
-                progress(step.partition("-")[2])
             self._answer(wire.unpack(self._await(step, patience), Ask), opening.key)
             number += 1
 
@@ -239,10 +269,13 @@ class SiteRound:
         self._learn(ask.keys)
         if self.desk.me not in ask.orders:
             return
+        order = wire.decode(ask.orders[self.desk.me])
+        self._through(title(ask.step, order, self.study), lambda: self._reply(ask, order, coordinator_key))
 
+    def _reply(self, ask: Ask, order: Message, coordinator_key: bytes) -> None:
         def reply() -> bytes:
             try:
-                message = self._part.answer(ask.step, wire.decode(ask.orders[self.desk.me]))
+                message = self._part.answer(ask.step, order)
                 disclosure.check(message, self.study)
             except Refused as reason:
                 self.desk.refused(self.coordinator, ask.step, reason)
@@ -289,6 +322,8 @@ class SiteRound:
                 return min(asks)
             if OVER in listed:
                 return OVER
+            if self._superseded():
+                raise Superseded(f"{self.coordinator} has left round {self.desk.round} and opened a newer one")
             if self.desk.clock.now() >= deadline:
                 raise RoundVoid(f"{self.coordinator} has been silent for {patience}; this house keeps what it has")
             self.desk.clock.sleep(nap)

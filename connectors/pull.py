@@ -101,7 +101,7 @@ def pull(
             table = _table(study, site, pulled, _emptied(staging / "work"), now, report, tell)
         except duckdb.Error as error:  # its text may quote what a patient's record says
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
-        if study.cohort and study.cohort.imputation != "none":
+        if study.imputation == "forward-fill-then-median":
             table = _imputed(table, study, vault, report)
         cohort, unripe = _kept(table, study, vault, report)
     return PullResult(cohort, unripe, report)

@@ -28,11 +28,12 @@ from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Decline, House, Message, Parcel, content_digest
-from spinney.forest_site import key_words
-from spinney.messages import Description
+from spinney.messages import Description, Enrolment
 from spinney.personalise import Outcome
 from spinney.study import Study
+from spinney.summing import key_words
 
+INTRODUCTIONS = (Description, Enrolment)  # they bring a site's round key
 FIRST_NAP = 0.05
 OVER, DECLINED = "over", "declined"
 
@@ -150,7 +151,7 @@ class CoordinatorRound:
                 continue
             reply = self._reply(site, step, attempt)
             replies[site] = reply
-            if isinstance(reply, Description):
+            if isinstance(reply, INTRODUCTIONS):
                 self._keys[site] = KeyNote(reply.key, reply.present, reply.signature)
         return replies
 
@@ -172,14 +173,14 @@ class CoordinatorRound:
         try:
             reply = self._reply(site, step, attempt)
             disclosure.check(reply, self.study)
-            if isinstance(reply, Description):
+            if isinstance(reply, INTRODUCTIONS):
                 self._check_key(site, reply)
         except Refused as reason:
             self.desk.refused(site, step, reason)
             return f"{step} refused: {reason}"
         return reply.reason if isinstance(reply, Decline) else ""
 
-    def _check_key(self, site: str, reply: Description) -> None:
+    def _check_key(self, site: str, reply: Description | Enrolment) -> None:
         """A key that is none would make every peer that seals for it fail, instead of its owner."""
         check_round_key(reply.key, site)
         words = key_words(self.study, self.round, site, reply.key, reply.present)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.encode import Column, Matrix, columns_of, encode, encode_label
+from spinney.encode import Column, Matrix, columns_of, encode, encode_label, filled
 from spinney.parts import Part, Parts, parts_by_hash, parts_by_seed
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Cohort:
     y: NDArray[np.int8]
     patients: NDArray[np.int64]
     part: Parts
+    fill: NDArray[np.float32] | None = None  # what stands for a missing value of each column; NaN: nothing
 
     def __len__(self) -> int:
         return len(self.y)
@@ -33,9 +34,12 @@ class Cohort:
     def rows(self, *parts: Part) -> Cohort:
         """Only the rows of some parts."""
         chosen = np.isin(self.part, parts)
-        return Cohort(
-            self.columns, self.present, self.X[chosen], self.y[chosen], self.patients[chosen], self.part[chosen]
-        )
+        rows = (self.X[chosen], self.y[chosen], self.patients[chosen], self.part[chosen])
+        return Cohort(self.columns, self.present, *rows, self.fill)
+
+    def filled(self, fill: NDArray[np.float32]) -> Cohort:
+        """The same rows with what is missing filled in."""
+        return replace(self, X=filled(self.X, self.present, fill), fill=fill)
 
     @property
     def patient_count(self) -> int:

@@ -191,10 +191,6 @@ class CohortDefinition(Settings):
     offset: Duration = Field("0h", description="Prediction time is this long after index time.")
     since: date | None = Field(None, description="Only index events from this day on.")
     eligible: Eligibility = Field(Eligibility(), description="Which index events become rows.")
-    imputation: Literal["none", "forward-fill-then-median"] = Field(
-        "none",
-        description="none: missing is left to the forest. Else the patient's earlier row, then the site's median.",
-    )
     quality: Quality = Field(Quality(), description="When a table is too poor to take part.")
 
 

@@ -10,14 +10,15 @@ from spinney.errors import Declined
 from spinney.settings import Privacy
 
 VECTOR_DECIMALS = 3
+MEAN_STEPS = 10**VECTOR_DECIMALS
 
 
-def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool = False) -> NDArray[np.float64]:
+def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool | None = None) -> NDArray[np.float64]:
     """Mean of each scaled feature, share of each category; NaN where the site has too few known values to say.
 
     What is true of fewer patients than the smallest leaf is not told.
 
-    With `missing_rates` the share of rows without a value follows, a number per feature of the study.
+    With `missing_rates` (by default as the privacy policy says) the share of rows without a value follows, per feature.
     """
     people = cohort.patient_count
     if people < privacy.smallest_cohort:
@@ -27,8 +28,8 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
     total = np.nansum(cohort.X, axis=0, dtype=np.float64)
     mean = np.divide(total, known, out=np.full(len(known), np.nan), where=enough)
     mean = _without_small_cells(mean, cohort, privacy.smallest_leaf)
-    if missing_rates:
-        mean = np.concatenate([mean, 1 - known[_first_columns(cohort)] / len(cohort)])
+    if privacy.missing_rates if missing_rates is None else missing_rates:
+        mean = np.concatenate([mean, _missing_rates(cohort, privacy.smallest_leaf)])
     return np.asarray(np.round(mean, VECTOR_DECIMALS))
 
 
@@ -68,6 +69,26 @@ def _most_common(values: NDArray[np.float32], patients: NDArray[np.int64]) -> tu
 def _patients_known(cohort: Cohort) -> NDArray[np.int64]:
     """Patients with a value in each column; many values of one patient tell about that patient."""
     return np.array([len(np.unique(cohort.patients[~np.isnan(column)])) for column in cohort.X.T])
+
+
+def known_rows(cohort: Cohort, privacy: Privacy) -> NDArray[np.int64]:
+    """How many rows have a value in each column, as others may know it."""
+    known = np.count_nonzero(~np.isnan(cohort.X), axis=0)
+    return np.array([rounded_rows(int(rows), privacy) for rows in known], dtype=np.int64)
+
+
+def _missing_rates(cohort: Cohort, fewest: int) -> NDArray[np.float64]:
+    """Share of rows without a value per feature; a handful of patients who differ from the others are not told of."""
+    rates = []
+    for place in _first_columns(cohort):
+        missing = np.isnan(cohort.X[:, place])
+        rate = float(missing.mean())
+        if len(np.unique(cohort.patients[missing])) < fewest:
+            rate = 0.0
+        elif len(np.unique(cohort.patients[~missing])) < fewest:
+            rate = 1.0
+        rates.append(rate)
+    return np.array(rates)
 
 
 def vector_names(cohort: Cohort, missing_rates: bool = False) -> tuple[str, ...]:

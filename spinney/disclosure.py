@@ -10,17 +10,22 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.describe import MEAN_STEPS, VECTOR_DECIMALS
 from spinney.encode import columns_of
 from spinney.errors import Refused
 from spinney.federation import Decline, Message, Parcel
 from spinney.messages import (
     Description,
     Done,
+    Enrolment,
     GrownForest,
     MaskedCounts,
+    MaskedMeans,
     OwnWeights,
     PlainCounts,
+    PlainMeans,
     ReleasedSeed,
+    RingMeans,
     RingPackets,
     Signature,
     Verdict,
@@ -44,15 +49,42 @@ def _(reply: Decline, study: Study) -> None:  # noqa: ARG001
 
 @check.register
 def _(reply: Description, study: Study) -> None:
-    columns = len(columns_of(study.features))
-    privacy = study.privacy
-    known = reply.vector[~np.isnan(reply.vector)]
-    _require(reply.rows % privacy.rows_precision == 0, "rows are rounded")
-    _require(reply.rows + privacy.rows_precision > privacy.smallest_cohort, "the smallest cohort is kept")
-    _require(reply.vector.shape == reply.present.shape == (columns,), "one number per column of the study")
-    _require(bool(np.all((known >= 0) & (known <= 1))), "means and shares are in 0..1")
-    _require(bool(np.all(known == np.round(known, 3))), "means and shares are rounded")
-    _require(len(reply.key) == 32 and len(reply.signature) == 64, "a key and its signature")
+    _require_introduction(reply, study)
+    rates = len(study.features) if study.privacy.missing_rates else 0
+    _require(reply.vector.shape == (len(reply.present) + rates,), "one number per column of the study")
+    _require_means(reply.vector)
+
+
+@check.register
+def _(reply: Enrolment, study: Study) -> None:
+    _require_means_are_asked(study)
+    _require_introduction(reply, study)
+
+
+@check.register
+def _(reply: MaskedMeans, study: Study) -> None:
+    _require_means_are_asked(study)
+    _require(study.privacy.secure_sum == "masked", "the study's secure sum")
+    _require_two_per_column(reply.counts, np.uint64, study)
+
+
+@check.register
+def _(reply: PlainMeans, study: Study) -> None:
+    _require_means_are_asked(study)
+    _require(study.privacy.secure_sum == "trusted-third-party", "the study's secure sum")
+    _require_two_per_column(reply.counts, np.int64, study)
+    rows, sums = reply.counts.T
+    _require(bool(np.all((rows >= 0) & (rows % study.privacy.rows_precision == 0))), "known rows are rounded")
+    _require(bool(np.all((sums >= 0) & (sums <= MEAN_STEPS * rows))), "means and shares are in 0..1")
+    _require(bool(np.all(sums % np.maximum(rows, 1) == 0)), "means and shares are rounded")
+
+
+@check.register
+def _(reply: RingMeans, study: Study) -> None:
+    _require_means_are_asked(study)
+    _require(study.privacy.secure_sum == "ring", "the study's secure sum")
+    _require(reply.means.shape == (len(columns_of(study.features)),), "one number per column of the study")
+    _require_means(reply.means)
 
 
 @check.register
@@ -116,6 +148,29 @@ def _(reply: Done, study: Study) -> None:
 def _require(holds: bool, rule: str) -> None:
     if not holds:
         raise Refused(f"a message breaks the rule: {rule}")
+
+
+def _require_introduction(reply: Description | Enrolment, study: Study) -> None:
+    privacy = study.privacy
+    _require(reply.rows % privacy.rows_precision == 0, "rows are rounded")
+    _require(reply.rows + privacy.rows_precision > privacy.smallest_cohort, "the smallest cohort is kept")
+    _require(reply.present.shape == (len(columns_of(study.features)),), "one number per column of the study")
+    _require(len(reply.key) == 32 and len(reply.signature) == 64, "a key and its signature")
+
+
+def _require_means_are_asked(study: Study) -> None:
+    _require(study.imputation == "federated-means", "means are told where the study fills with them")
+
+
+def _require_means(means: NDArray[np.float64]) -> None:
+    known = means[~np.isnan(means)]
+    _require(bool(np.all((known >= 0) & (known <= 1))), "means and shares are in 0..1")
+    _require(bool(np.all(known == np.round(known, VECTOR_DECIMALS))), "means and shares are rounded")
+
+
+def _require_two_per_column(counts: NDArray[np.generic], dtype: type[np.generic], study: Study) -> None:
+    columns = len(columns_of(study.features))
+    _require(counts.dtype == dtype and counts.shape == (columns, 2), "known rows and sum of every column")
 
 
 def _require_parcel(parcel: Parcel) -> None:

@@ -63,6 +63,11 @@ def encode(frame: Any, columns: Sequence[Column]) -> tuple[Matrix, NDArray[np.bo
     return matrix, present
 
 
+def filled(matrix: Matrix, present: NDArray[np.bool_], fill: Matrix) -> Matrix:
+    """The matrix with something for every missing value, where there is something; absent columns stay absent."""
+    return np.where(np.isnan(matrix) & present, fill, matrix)
+
+
 def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
     """1 where the label means yes, 0 elsewhere; an unknown outcome is an error, not a no."""
     if label.name not in set(map(str, frame.columns)):

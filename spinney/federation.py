@@ -108,13 +108,14 @@ class SitePart(ABC):
     """A site's half of an algorithm. Every public method named in `steps` answers one step of the coordinator's."""
 
     steps: ClassVar[frozenset[str]]
+    first_steps: ClassVar[frozenset[str]] = frozenset()  # what comes before every algorithm, if the study asks for it
 
     def __init__(self, house: House) -> None:
         self.house = house
 
     def answer(self, step: str, order: Message) -> Message:
         """Do one step."""
-        if step not in self.steps:
+        if step not in self.steps | self.first_steps:
             raise Refused(f"{step} is not a step of this algorithm")
         perform = getattr(self, step)
         wanted = get_type_hints(perform).get("order", Message)

@@ -15,10 +15,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from spinney import codec, metrics
 from spinney.cohort import Cohort
-from spinney.describe import characteristic_vector, rounded_rows
+from spinney.describe import rounded_rows
 from spinney.errors import Declined, Refused, TreeRefused
 from spinney.export import Rounding, export_forest
-from spinney.federation import Decline, Message, Parcel, SitePart
+from spinney.federation import Decline, Message, Parcel
+from spinney.filling import FillingSite
 from spinney.grow import grow, tune
 from spinney.messages import (
     CheckOrder,
@@ -31,10 +32,9 @@ from spinney.messages import (
     Verdict,
     Weights,
 )
-from spinney.parts import Part, folds
+from spinney.parts import folds
 from spinney.personalise import Candidate, Chooser, Pool, Rules, folds_of
 from spinney.score import Counts, abstains, confusion_counts
-from spinney.secure_sum import new_key, public_key
 from spinney.settings import ForestSettings
 from spinney.tree import Forest, join
 
@@ -49,15 +49,10 @@ def rounding_of(study: Study, cohort: Cohort) -> Rounding:
     return Rounding(np.array([column.step for column in cohort.columns]), study.privacy.probability_precision)
 
 
-class ForestSite(SitePart):
+class ForestSite(FillingSite):
     """Join, grow, check and choose."""
 
     steps = frozenset({"join", "grow", "check", "finish"})
-
-    @property
-    def training(self) -> Cohort:
-        """The rows to grow and to score on."""
-        return self.house.cohort.rows(Part.TRAINING)
 
     @property
     def rounding(self) -> Rounding:
@@ -76,14 +71,12 @@ class ForestSite(SitePart):
         if order.round != house.round:
             raise Refused(f"round {order.round} was opened, this house is in round {house.round}")
         try:
-            vector = characteristic_vector(training, house.study.privacy)
+            vector = self.filled_vector(order.means)
         except Declined:  # how many patients there are is nobody's business but this site's
             return Decline(f"fewer patients than the smallest cohort of {house.study.privacy.smallest_cohort}")
-        key = house.memory.setdefault("key", new_key())
-        public, present = public_key(key), training.present
-        rows = rounded_rows(len(training), house.study.privacy)
+        public, signature = self.introduced()
         return Description(
-            rows, vector, present, public, house.sign(key_words(house.study, house.round, house.name, public, present))
+            rounded_rows(len(training), house.study.privacy), vector, training.present, public, signature
         )
 
     def grow(self, order: GrowOrder) -> Message:
@@ -258,11 +251,6 @@ def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
 def present_only(cohort: Cohort) -> NDArray[np.float32]:
     """Columns that the site doesn't have are constant, so that no tree can split on them."""
     return np.where(cohort.present, cohort.X, np.float32(0.0))
-
-
-def key_words(study: Study, round_: int, name: str, public: bytes, present: NDArray[np.bool_]) -> bytes:
-    """What a site signs so that nobody else can hand out a key or features in its name, nor old ones again."""
-    return f"spinney round key {study.digest} {round_} {name} ".encode() + public + present.tobytes()
 
 
 def seed_of(study: Study, round_: int, name: str) -> int:

@@ -31,8 +31,13 @@ class Cluster:
 
 
 def welcome(federation: Federation, study: Study) -> dict[str, Description]:
-    """Ask who takes part; void below the quorum."""
-    joined = ask(federation, "join", dict.fromkeys(federation.sites, Invitation(federation.round)), Description)
+    """Ask who takes part; void below the quorum. Means over all sites come first, where the study fills with them."""
+    invitation = Invitation(federation.round)
+    if study.imputation == "federated-means":
+        from spinney.filling import federated_means  # it adds up as the algorithms do, which need this file
+
+        invitation = Invitation(federation.round, federated_means(federation, study))
+    joined = ask(federation, "join", dict.fromkeys(federation.sites, invitation), Description)
     require(federation, study)
     return joined
 

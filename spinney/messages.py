@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,61 @@ from spinney.secure_sum import Binding, Roll
 
 @dataclass(frozen=True)
 class Invitation(Message):
-    """To a site: will you take part?"""
+    """To a site: will you take part? Where the study says federated means, these fill what is missing."""
 
     round: int
+    means: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class EnrolOrder(Message):
+    """To a site: will you take part in the means of all sites?"""
+
+    round: int
+
+
+@dataclass(frozen=True)
+class Enrolment(Message):
+    """From a site: its rows (rounded), its features, and its key for this round."""
+
+    rows: int
+    present: NDArray[np.bool_]
+    key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class FillOrder(Message):
+    """To a site: tell your known rows and their sum per column, hidden among these participants."""
+
+    mode: str
+    attempt: int
+    participants: tuple[str, ...]
+    keys: Mapping[str, bytes]
+    present: Mapping[str, NDArray[np.bool_]]
+    signatures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class MaskedMeans(Message):
+    """From a site: known rows and sum of every column, that nobody can read alone."""
+
+    counts: NDArray[np.uint64]
+    digest: str
+
+
+@dataclass(frozen=True)
+class PlainMeans(Message):
+    """From a site to a trusted third party: known rows (rounded) and sum (in thousandths) of every column."""
+
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RingMeans(Message):
+    """From the first site of a ring, at its end: the mean of every column over all sites, rounded."""
+
+    means: NDArray[np.float64]
 
 
 @dataclass(frozen=True)

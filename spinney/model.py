@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spinney.encode import Matrix, columns_of, encode
+from spinney.encode import Matrix, columns_of, encode, filled
 from spinney.errors import CohortRejected
 from spinney.export import Rounding, export_forest
 from spinney.grow import MAX_SEED, grow
@@ -62,13 +62,15 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         calibration: tuple[float, float] | None = None,
         threshold: float = ABOVE_HALF,
+        fill: Matrix | None = None,
     ) -> Self:
-        """The model of a federation."""
+        """The model of a federation; `fill` is what stands for a missing value of each column, NaN for nothing."""
         model = cls(n_estimators=len(forest))
         model.classes_ = np.array([0, 1])
         model.n_features_in_ = len(features)
         model.feature_names_in_ = np.array([feature.name for feature in features], dtype=object)
         model.by_name_ = True
+        model.fill_ = None if fill is None else np.asarray(fill, dtype=np.float32)
         return model._set(
             forest, tuple(owners), np.asarray(weights, dtype=np.float64), features, calibration, threshold
         )
@@ -93,6 +95,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             grown.trees, grown.drawn, matrix, labels, people, floor=self.smallest_leaf, rounding=rounding
         )
         self.by_name_ = False
+        self.fill_: Matrix | None = None
         return self._set(forest, ("home",) * len(forest), np.ones(len(forest)), features, None, ABOVE_HALF)
 
     def _set(
@@ -107,6 +110,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.forest_, self.owners_, self.weights_ = forest, owners, weights
         self.features_, self.calibration_, self.threshold_ = tuple(features), calibration, threshold
         self.columns_ = columns_of(features)
+        if self.fill_ is not None and self.fill_.shape != (len(self.columns_),):
+            raise ValueError(f"{len(self.fill_)} values to fill {len(self.columns_)} columns")
         self._walker = Walker(forest, len(self.columns_))
         return self
 
@@ -122,6 +127,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def votes(self, matrix: Matrix, present: NDArray[np.bool_]) -> Floats:
         """The weighted vote on encoded rows, before calibration."""
+        if self.fill_ is not None:
+            matrix = filled(matrix, present, self.fill_)
         weights = np.where(abstains(self.forest_, present), 0.0, self.weights_)
         if not weights.any():
             raise CohortRejected("a tree can vote", advice="every tree asks a column that this table doesn't have")
@@ -147,6 +154,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.features_,
             calibration=self.calibration_,
             threshold=self.threshold_,
+            fill=self.fill_,
         )
 
     @property
@@ -183,6 +191,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hasher.update(repr([(one.name, one.kind, one.range, one.categories) for one in self.features_]).encode())
         hasher.update(self.weights_.astype("<f8").tobytes())
         hasher.update(repr((self.calibration_, self.threshold_)).encode())
+        if self.fill_ is not None:
+            hasher.update(self.fill_.astype("<f4").tobytes())
         return hasher.hexdigest()
 
     def _matrix(self, X: Any) -> tuple[Matrix, NDArray[np.bool_]]:

@@ -270,6 +270,7 @@ class Chooser:
             self.study.features,
             calibration=decision.calibration,
             threshold=decision.threshold,
+            fill=self.cohort.fill,
         )
 
     def credit(self, decision: Decision) -> dict[str, dict[str, float]]:

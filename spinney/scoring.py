@@ -7,7 +7,7 @@ learns its total. `trusted-third-party`: the coordinator sees counts. Same count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spinney import secure_sum
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Federation, Message, Parcel
-from spinney.forest_site import ForestSite, key_words
+from spinney.forest_site import ForestSite
 from spinney.gathering import Cluster, ask, require
 from spinney.messages import (
     Description,
@@ -23,17 +23,16 @@ from spinney.messages import (
     MaskedCounts,
     OwnWeights,
     PlainCounts,
-    ReleasedSeed,
     ReleaseOrder,
     RingOrder,
     RingPackets,
     ScoreOrder,
-    Signature,
     SignOrder,
     Weights,
 )
 from spinney.score import Counts, abstains
-from spinney.secure_sum import Binding, Roll
+from spinney.secure_sum import Binding
+from spinney.summing import check_order, hide, masked_total, release, sign, well_formed
 from spinney.tree import Forest
 from spinney.weigh import common_weights
 
@@ -52,27 +51,14 @@ class ScoringSite(ForestSite):
     def score(self, order: ScoreOrder) -> Message:
         """Count at home, hide the counts, send."""
         house = self.house
-        if order.mode != house.study.privacy.secure_sum:
-            raise Refused(f"the study says {house.study.privacy.secure_sum}, the coordinator asks for {order.mode}")
-        if len(order.participants) < house.study.privacy.fewest_scorers or house.name not in order.participants:
-            raise Refused(f"{len(order.participants)} participants are too few, or this house is not among them")
-        self._check_keys(order)
+        check_order(house, order)
         counts = self._counts(order)
         if order.mode == "trusted-third-party":
             return PlainCounts(counts)
         binding = self._binding(order)
         if order.mode == "ring":
             return self._start_ring(order, binding, counts)
-        masked = secure_sum.mask(
-            counts,
-            name=house.name,
-            private_key=house.memory["key"],
-            public_keys=order.keys,
-            private_seed=house.memory.setdefault("private-seed", secure_sum.new_seed()),
-            binding=binding,
-        )
-        house.memory["reply"] = digest = secure_sum.reply_digest(masked, binding)
-        return MaskedCounts(masked, digest)
+        return MaskedCounts(*hide(house, counts, order.keys, binding, ""))
 
     def finish(self, order: Weights) -> Message:
         """Choose, if the weights are of trees that this site helped to score."""
@@ -84,23 +70,11 @@ class ScoringSite(ForestSite):
 
     def sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
-        secure_sum.check_roll(order.roll, name=self.house.name, own_digest=self.house.recall("reply"))
-        return Signature(self.house.sign(order.roll.words()))
+        return sign(self.house, order)
 
     def release(self, order: ReleaseOrder) -> Message:
         """Let one sum be opened, once, if everybody on the list has signed it."""
-        house = self.house
-        seed = secure_sum.release(
-            house.recall("private-seed"),
-            name=house.name,
-            roll=order.roll,
-            own_digest=house.recall("reply"),
-            signatures=order.signatures,
-            verify=house.verify,
-            already=house.memory.get("released"),
-        )
-        house.memory["released"] = order.roll.digest
-        return ReleasedSeed(seed)
+        return release(self.house, order)
 
     def ring(self, order: RingOrder) -> Message:
         """Add this house's counts to every packet that comes by; at the end take the own noise off the own packet."""
@@ -182,18 +156,6 @@ class ScoringSite(ForestSite):
         study, manifest = self.house.study.digest, order.manifest.digest
         return Binding(study, self.house.round, STEP, order.attempt, order.participants, manifest)
 
-    def _check_keys(self, order: ScoreOrder) -> None:
-        """A coordinator that hands out keys of its own could read everybody."""
-        columns = self.house.cohort.present.shape
-        for site in order.participants:
-            key, present = order.keys.get(site, b""), order.present.get(site, np.empty(0, dtype=bool))
-            words, signature = (
-                key_words(self.house.study, self.house.round, site, key, present),
-                order.signatures.get(site, b""),
-            )
-            if present.shape != columns or not self.house.verify(site, words, signature):
-                raise Refused(f"the round key and features of {site} are not signed by {site}")
-
     def _check_scorers(self, forest: Forest, order: ScoreOrder) -> None:
         """The sum of a tree that hardly anybody can score is hardly a sum."""
         fewest = self.house.study.privacy.fewest_scorers
@@ -206,68 +168,25 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
     """One rounded weight per tree of the cluster's manifest; 0 for trees that could not be summed."""
     mode = study.privacy.secure_sum
     if mode == "masked":
-        return _masked(federation, study, cluster, joined)
+        order, total = masked_total(
+            federation,
+            study.digest,
+            (STEP, "sign", "release"),
+            MaskedCounts,
+            lambda attempt: _order(federation, study, cluster, joined, attempt),
+            lambda order: (order.manifest.digest, (len(order.manifest.trees), 4)),
+        )
+        _check(total, _most(study, order.participants, joined))
+        return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
     order = _order(federation, study, cluster, joined, 1)
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
     replies = ask(federation, STEP, dict.fromkeys(order.participants, order), PlainCounts)
-    counts = _well_formed(federation, order, replies)
+    counts = well_formed(federation, (len(order.manifest.trees), 4), replies, "trees")
     still = _order(federation, study, cluster, joined, 1).manifest  # who was lost may be missing for some trees
     total = secure_sum.plain_sum(counts)[np.isin(order.manifest.trees, still.trees)]
     _check(total, _most(study, counts, joined))
     return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision))
-
-
-def _masked(federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description]) -> Floats:
-    """Ask until everybody who was asked has answered and signed; only then may the sum be opened.
-
-    Every turn loses a site or ends, because who doesn't answer as asked is out of the round.
-    """
-    attempt = 0
-    while True:
-        attempt += 1
-        order = _order(federation, study, cluster, joined, attempt)
-        members = order.participants
-        binding = Binding(study.digest, federation.round, STEP, attempt, members, order.manifest.digest)
-        replies = ask(federation, STEP, dict.fromkeys(members, order), MaskedCounts, attempt)
-        counts = _well_formed(federation, order, replies)
-        digests = {site: secure_sum.reply_digest(masked, binding) for site, masked in counts.items()}
-        for site in counts:
-            if digests[site] != replies[site].digest:
-                federation.leave_out(site, "sent counts under a wrong digest")
-        if not {*members} <= {*federation.sites}:
-            continue
-        roll = Roll(binding, tuple(sorted(digests.items())))
-        signatures = _signatures(federation, roll, attempt)
-        if not {*members} <= {*federation.sites}:
-            continue
-        release = dict.fromkeys(members, ReleaseOrder(roll, signatures))
-        seeds = ask(federation, "release", release, ReleasedSeed, attempt)
-        if lost := sorted({*members} - {*seeds}):
-            raise RoundVoid(f"{', '.join(lost)} did not release: the sum can't be opened")
-        total = secure_sum.unmask(counts, {site: reply.seed for site, reply in seeds.items()}, binding)
-        _check(total, _most(study, counts, joined))
-        return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
-
-
-def _signatures(federation: Federation, roll: Roll, attempt: int) -> dict[str, bytes]:
-    members = roll.binding.participants
-    signed = ask(federation, "sign", dict.fromkeys(members, SignOrder(roll)), Signature, attempt)
-    for site, reply in signed.items():
-        if not federation.verify(site, roll.words(), reply.signature):
-            federation.leave_out(site, "signed another list than the one it was shown")
-    return {site: reply.signature for site, reply in signed.items()}
-
-
-def _well_formed(
-    federation: Federation, order: ScoreOrder, replies: Mapping[str, MaskedCounts | PlainCounts]
-) -> dict[str, NDArray[Any]]:
-    """Counts of every tree; who sends others is out of the round."""
-    trees = len(order.manifest.trees)
-    for site, reply in replies.items():
-        if reply.counts.shape != (trees, 4):
-            federation.leave_out(site, f"sent counts of {len(reply.counts)} trees for {trees}")
-    return {site: reply.counts for site, reply in replies.items() if site in federation.sites}
 
 
 def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mapping[str, Description]) -> Floats:

@@ -107,6 +107,9 @@ class Privacy(Settings):
     largest_share: float = Field(
         0.5, gt=0, le=1, description="Most of the total weight that one other site's trees may have in a model."
     )
+    missing_rates: bool = Field(
+        False, description="The characteristic vector also tells the share of missing values of every feature."
+    )
     share_metrics: bool = Field(False, description="Sites tell the coordinator their own test figures.")
 
     @model_validator(mode="after")

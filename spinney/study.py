@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,6 +28,11 @@ class Study(Settings):
     )
     label: Label = Field(description="The outcome to predict.")
     cohort: StudyCohort = Field(None, description="Population, index event and eligibility; empty: finished tables.")
+    imputation: Literal["none", "forward-fill-then-median", "federated-means"] = Field(
+        "none",
+        description="none: missing is left to the forest. Else the patient's earlier row, then the site's median; or "
+        "the mean (the most frequent category) over all sites, by secure sums.",
+    )
     forest: ForestSettings = Field(ForestSettings(), description="How every site grows its trees.")
     algorithm: AnySettings = Field(Bofrf(), description="How the sites help each other.")
     privacy: Privacy = Field(Privacy(), description="What may leave a hospital.")
@@ -42,6 +47,8 @@ class Study(Settings):
         twice = [name for name, times in Counter([*names, self.label.name]).items() if times > 1]
         if twice:
             raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
+        if self.imputation == "forward-fill-then-median" and self.cohort is None:
+            raise ValueError("forward-fill-then-median needs the study's `cohort`; finished tables can't be filled so")
         columns = sum(len(feature.categories or (1,)) for feature in self.features)
         if columns > MOST_COLUMNS:
             raise ValueError(f"features and categories make {columns} columns; a study takes {MOST_COLUMNS}")

@@ -69,7 +69,7 @@ def _vector(training: Cohort, study: Study) -> dict[str, float | None] | str:
     except Declined as reason:
         return str(reason)
     known = [None if number != number else float(number) for number in numbers]
-    return dict(zip(vector_names(training), known, strict=True))
+    return dict(zip(vector_names(training, study.privacy.missing_rates), known, strict=True))
 
 
 def what_leaves(study: Study, rows: int) -> tuple[str, ...]:
@@ -87,6 +87,8 @@ def what_leaves(study: Study, rows: int) -> tuple[str, ...]:
         f"fewer than {privacy.smallest_leaf} patients",
         f"how often each tree is right and wrong, {counts}",
     ]
+    if study.imputation == "federated-means":
+        words.insert(0, f"means and category frequencies with their number of rows, rounded, {counts}")
     return (*words, "test figures of the model") if privacy.share_metrics else tuple(words)
 
 

@@ -88,7 +88,9 @@ def feature(name: str, statistic: str, **source: Any) -> dict[str, Any]:
     return {"name": name, "kind": "continuous", "range": [-1000, 1000], "unit": unit, "source": recipe}
 
 
-def study(*features: dict[str, Any], label: dict[str, Any] | None = None, **cohort: Any) -> Study:
+def study(
+    *features: dict[str, Any], label: dict[str, Any] | None = None, imputation: str = "none", **cohort: Any
+) -> Study:
     """A study of inpatient stays, from their ends on, unless told otherwise."""
     index = {"kind": "Encounter", "classes": ["IMP"], "statuses": ["finished"], "at": "end"}
     return Study.model_validate(
@@ -97,6 +99,7 @@ def study(*features: dict[str, Any], label: dict[str, Any] | None = None, **coho
             "features": features or [feature("weight", "last")],
             "label": {"name": "outcome", "source": label or {"outcome": "index-event", "horizon": "30d"}},
             "cohort": {"index": index, **cohort},
+            "imputation": imputation,
         }
     )
 

@@ -25,10 +25,13 @@ ROUNDS = (
     ("boppid", "masked"),
     ("local", "masked"),
     ("local-adaboost", "masked"),
+    ("fedrf", "masked", "federated-means"),
+    ("fedrf", "ring", "federated-means"),
+    ("fedrf", "trusted-third-party", "federated-means"),
 )
 
 
-def wood(algorithm: str, secure_sum: str) -> Study:
+def wood(algorithm: str, secure_sum: str, imputation: str = "none") -> Study:
     """A small study."""
     return Study.model_validate(
         {
@@ -37,6 +40,7 @@ def wood(algorithm: str, secure_sum: str) -> Study:
             "label": {"name": "y"},
             "forest": {"trees": 6, "max_depth": 4},
             "algorithm": {"name": algorithm},
+            "imputation": imputation,
             "privacy": {"secure_sum": secure_sum},
             "choice": {"bootstrap": 100, "folds": 3},
         }

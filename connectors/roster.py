@@ -111,6 +111,8 @@ class Roster(Document):
             raise ValueError("the coordinator is not among the members")
         if len(set(self.members.values())) < len(self.members):
             raise ValueError("two members have the same key")
+        if len({name.lower() for name in self.members}) < len(self.members):
+            raise ValueError("two names differ in capital letters only, which is one folder on some exchanges")
         if len({rotation.old for rotation in self.rotations}) < len(self.rotations):
             raise ValueError("one key was replaced twice")
         return self
@@ -142,6 +144,11 @@ class Changes:
     def need_approval(self) -> bool:
         """Newcomers have to be confirmed by people; rotations and departures explain themselves."""
         return bool(self.added)
+
+    def in_words(self) -> str:
+        """For people."""
+        parts = (("new", self.added), ("gone", self.removed), ("with a new key", self.rotated))
+        return "; ".join(f"{how}: {', '.join(who)}" for how, who in parts if who) or "nothing changes"
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -141,6 +141,17 @@ class Papers:
         """One of them."""
         return read_document(self.folder / "rosters" / f"{version}.json", Roster)
 
+    def roster_of(self, digest: str) -> Roster:
+        """The approved roster with this digest: a round runs with one roster at all houses."""
+        for version in reversed(self.approved_versions):
+            roster = self.approved(version)
+            if roster.digest == digest:
+                return roster
+        raise NotApproved(
+            f"the round of {self.name} runs with a roster that nobody here has approved; "
+            "run: spinney site approve-roster"
+        )
+
     def changes(self, roster: Roster, *, afresh: bool = False) -> Changes:
         """What a roster would change here; RosterRefused if it may not follow what this house knows.
 
@@ -191,6 +202,15 @@ class Papers:
 def papers_in(home: Path) -> list[str]:
     """The studies that this house has approved."""
     return sorted(path.parent.name for path in (home / "studies").glob("*/approval.json"))
+
+
+def the_study(home: Path) -> str:
+    """The study of a house that has one; with several, somebody has to say which."""
+    names = papers_in(home)
+    if len(names) != 1:
+        known = f"the studies here are {', '.join(names)}: name one" if names else "no study is approved here"
+        raise NotApproved(f"{known}; to approve one: spinney site approve STUDY")
+    return names[0]
 
 
 def _decided(by: str) -> str:

@@ -160,6 +160,17 @@ class Rounds:
                 self._destroy_keys()  # of a round that was killed before it could leave
             return self._key(number)
 
+    @property
+    def newest(self) -> int:
+        """The highest round that this house has entered; 0 before the first."""
+        return int(self._newest()["round"])
+
+    @property
+    def unfinished(self) -> int | None:
+        """The round that this house has entered and not left, perhaps because it was killed."""
+        newest = self._newest()
+        return None if newest["over"] else int(newest["round"])
+
     def leave(self, number: int) -> None:
         """Destroy the round's key: from now on nobody can open what was sealed for it."""
         with locked(self.folder):

@@ -1,0 +1,133 @@
+"""What a house's nights have in common: one run at a time, the desk of a round, and results that stay.
+
+rounds/<study>/<n>/        the memory of a round, destroyed when it is over
+nights/<study>/<n>.json    what came of it, in digests and counts
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from connectors.audit import Audit
+from connectors.desk import Desk
+from connectors.exchange import Clock, Exchange, SystemClock
+from connectors.house import ExchangeAccess
+from connectors.keys import KeyRing
+from connectors.memory import Memory, private_folder, write_whole
+from connectors.papers import Papers
+from connectors.roster import Roster
+from connectors.security import Rounds
+from spinney.errors import SpinneyError
+
+RESULT = re.compile(r"^[1-9][0-9]{0,8}\.json$")
+
+
+class AlreadyRunning(SpinneyError):
+    """Another run of this house is at the same study."""
+
+
+class HouseNights:
+    """The rounds of one study in one house."""
+
+    def __init__(
+        self, name: str, home: Path, access: ExchangeAccess, papers: Papers, clock: Clock | None = None
+    ) -> None:
+        self.name, self.home, self.papers, self.clock = name, home, papers, clock or SystemClock()
+        self.study = papers.study
+        self.exchange: Exchange = access.open()
+        self.rounds = Rounds(home, self.study.name, name)
+        self.audit = Audit(home / "audit.jsonl")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One run of this house and study at a time; the lock goes with the process that holds it."""
+        with (private_folder(self._folder("rounds")) / ".lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise AlreadyRunning(
+                    f"another run of {self.name} is at {self.study.name}; wait until it has ended, or stop it"
+                ) from None
+            self._tidy()
+            yield
+
+    def desk(self, number: int, roster: Roster, opening: str = "") -> Desk:
+        """Where this house reads and writes in a round."""
+        return Desk(
+            self.home,
+            self.name,
+            self.study.name,
+            self.study.digest,
+            number,
+            KeyRing(self.home).identity(roster.keys[self.name]),
+            self.rounds.enter(number, opening),
+            roster.keys,
+            self.exchange,
+            self.audit,
+            self.clock,
+        )
+
+    def memory(self, number: int) -> Memory:
+        """What this house remembers as long as the round lasts."""
+        return Memory(self._folder("rounds") / str(number))
+
+    def result(self, number: int | None = None) -> dict[str, Any] | None:
+        """What came of a round, or of the newest."""
+        if number is None:
+            number = max((int(path.stem) for path in self._results()), default=0)
+        path = self._folder("nights") / f"{number}.json"
+        if not path.exists():
+            return None
+        result: dict[str, Any] = json.loads(path.read_bytes())
+        return result
+
+    def keep(self, number: int, result: dict[str, Any]) -> None:
+        """Write down what came of a round, whole or not at all."""
+        private_folder(self._folder("nights"))
+        write_whole(self._folder("nights") / f"{number}.json", json.dumps(result, indent=2, allow_nan=False).encode())
+
+    def close(self, number: int, result: dict[str, Any]) -> None:
+        """The round is over here: keep the result, destroy its keys and its memory."""
+        self.keep(number, result)
+        self.rounds.leave(number)
+        self.memory(number).forget()
+
+    def expire(self, sender: str | None) -> int:
+        """Delete messages older than the study's retention from the exchange, of one house or of all."""
+        oldest = self.clock.now() - timedelta(days=self.study.schedule.retention_days)
+        return self.exchange.expire(oldest, self.study.name, sender)
+
+    @property
+    def answer_time(self) -> timedelta:
+        """How long a step may take."""
+        return timedelta(minutes=self.study.schedule.answer_minutes)
+
+    def _tidy(self) -> None:
+        """What a killed run left of rounds whose result is written down."""
+        for path in self._results():
+            number = int(path.stem)
+            if number == self.rounds.unfinished:
+                self.rounds.leave(number)
+            if (self._folder("rounds") / path.stem).exists():
+                self.memory(number).forget()
+
+    def _results(self) -> list[Path]:
+        folder = self._folder("nights")
+        return [path for path in folder.iterdir() if RESULT.match(path.name)] if folder.exists() else []
+
+    def _folder(self, what: str) -> Path:
+        return self.home / what / self.study.name
+
+
+def stopwatch(seconds: float) -> Callable[[], bool]:
+    """Says whether a time budget is left."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end

@@ -1,0 +1,208 @@
+"""A site's night: find the round that is open, pin the cohort to it, take part, and keep what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from connectors import security, wire
+from connectors.audit import Entry
+from connectors.encoded import read_encoded
+from connectors.exchange import Address, Clock
+from connectors.memory import History
+from connectors.night import HouseNights, stopwatch
+from connectors.papers import Papers, the_study
+from connectors.roster import Roster
+from connectors.rounds import OVER, Opening, Over, SiteRound, Superseded, Through, directly
+from connectors.security import MessageId, ReAddressed
+from connectors.site_file import SiteSettings
+from connectors.vault import CohortRef
+from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
+from spinney.personalise import Outcome
+
+FIRST_NAP = 0.05
+MOST_LOOKED_AT = 20
+LARGEST_NOTE = 64 * 1024
+
+
+class NotOpened(RoundVoid):
+    """The coordinator has opened no round in time."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A round that is open."""
+
+    number: int
+    roster: str
+    digest: str  # of the opening's bytes: the same round opened in other words is an attack
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a round ended at this site."""
+
+    number: int
+    over: Over
+    outcome: Outcome | None
+    cohort: CohortRef
+
+
+class SiteNights(HouseNights):
+    """A site's rounds of one study."""
+
+    def __init__(self, site: SiteSettings, study: str | None = None, clock: Clock | None = None) -> None:
+        if site.exchange is None:
+            raise StudyInvalid(
+                ["site.yaml has no `exchange`; write where the houses' mailbox is: exchange: {url: ...}"]
+            )
+        papers = Papers(site.home, study or the_study(site.home))
+        super().__init__(site.name, site.home, site.exchange, papers, clock)
+        self.site, self.coordinator = site, papers.roster.coordinator
+        self._seen: dict[int, Found | None] = {}
+
+    @property
+    def pinned(self) -> CohortRef | None:
+        """The cohort of a round that this site has begun and not ended: a restart never pulls again."""
+        number = self.rounds.unfinished
+        kept = self.memory(number).get("cohort") if number else None
+        return CohortRef.model_validate_json(kept) if kept else None
+
+    def await_opening(self, wanted: int | None = None) -> Found:
+        """The round that is open now, or NotOpened when the study's patience is over."""
+        patience = timedelta(minutes=self.study.schedule.opening_minutes)
+        deadline, nap = self.clock.now() + patience, FIRST_NAP
+        while True:
+            found = self._open_round(wanted)
+            if found is not None:
+                return found
+            if self.clock.now() >= deadline:
+                raise NotOpened(
+                    f"{self.coordinator} has opened no round of {self.study.name} in {patience}; "
+                    "this site keeps the model that it has and tries again the next night"
+                )
+            self.clock.sleep(nap)
+            nap = min(nap * 1.3, self.exchange.longest_nap)
+
+    def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> Part:
+        """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
+        while True:
+            try:
+                return self._take_part(found, cohort, through)
+            except Superseded:
+                found = self.await_opening()
+
+    def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> Part:
+        memory = self.memory(found.number)
+        memory["cohort"] = cohort.model_dump_json()
+        desk = self.desk(found.number, self._roster(found), found.digest)
+        part = SiteRound(
+            self.study,
+            desk,
+            self.coordinator,
+            read_encoded(cohort, self.study),
+            memory,
+            History(self.home / "scored" / self.study.name),
+            jobs=os.cpu_count() or 1,
+            budget=stopwatch,
+            through=through,
+            superseded=lambda: self._newer(found.number),
+        )
+        over = part.run(2 * self.answer_time)
+        return Part(found.number, over, part.outcome, cohort)
+
+    def _roster(self, found: Found) -> Roster:
+        """The roster that the round runs with, if somebody here has approved it."""
+        roster = self.papers.roster_of(found.roster)
+        if self.name not in roster.members:
+            raise Declined(f"{self.name} is not in the roster of round {found.number}; ask {self.coordinator}")
+        return roster
+
+    def _open_round(self, wanted: int | None) -> Found | None:
+        newest, unfinished = self.rounds.newest, self.rounds.unfinished
+        numbers = self.exchange.rounds(self.study.name, self.coordinator)
+        for number in sorted((one for one in numbers if one >= max(newest, 1)), reverse=True)[:MOST_LOOKED_AT]:
+            if wanted not in (None, number) or (number == newest and unfinished is None):
+                continue
+            found = self._opening(number)
+            if found is not None and (number == unfinished or not self._is_over(number)):
+                return found
+        return None
+
+    def _newer(self, number: int) -> bool:
+        numbers = self.exchange.rounds(self.study.name, self.coordinator)
+        newer = sorted((one for one in numbers if one > number), reverse=True)[:MOST_LOOKED_AT]
+        return any(self._opening(one) is not None for one in newer)
+
+    def _opening(self, number: int) -> Found | None:
+        """The opening of a round, if it is there and the coordinator's; looked at once."""
+        if number not in self._seen:
+            content = self._signed(number, "opening")
+            if content is None:
+                return None
+            self._seen[number] = content and self._checked(number, content)
+        return self._seen[number]
+
+    def _checked(self, number: int, content: bytes) -> Found | None:
+        opening = wire.unpack(content, Opening)
+        if (opening.round, opening.study) != (number, self.study.digest):
+            return None
+        return Found(number, opening.roster, hashlib.sha256(content).hexdigest())
+
+    def _is_over(self, number: int) -> bool:
+        return bool(self._signed(number, OVER))
+
+    def _signed(self, number: int, step: str) -> bytes | None:
+        """What the coordinator has signed for all to read: None if nothing is there, empty if it was refused."""
+        message = MessageId(self.study.digest, number, step, 1, self.coordinator)
+        try:
+            sealed = self.exchange.get(Address(self.study.name, self.coordinator, number, step, 1), LARGEST_NOTE)
+            return None if sealed is None else security.open(sealed, message, self._every_key(), None, LARGEST_NOTE)
+        except ReAddressed as reason:
+            if "another study" in str(reason):
+                raise Declined(
+                    f"{self.coordinator} runs round {number} with a study that nobody here has approved; "
+                    "look at it and approve it: spinney site approve STUDY"
+                ) from None
+            self._note_refusal(number, step, reason)
+        except Refused as reason:
+            self._note_refusal(number, step, reason)
+        return b""
+
+    def _every_key(self) -> dict[str, bytes]:
+        return self.papers.roster.keys
+
+    def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
+        entry = Entry(
+            direction="refused",
+            kind=type(reason).__name__,
+            peer=self.coordinator,
+            study=self.study.name,
+            round=number,
+            step=step,
+            words=str(reason),
+        )
+        self.audit.append(entry, self.clock.now())
+
+
+def told(part: Part) -> dict[str, Any]:
+    """How a round ended, in digests and counts."""
+    outcome = part.outcome
+    chosen = outcome and {
+        "name": outcome.decision.name,
+        "reason": outcome.decision.reason,
+        "question": outcome.decision.question or "",
+        "model": outcome.model.digest,
+        "trees": len(outcome.model.owners_),
+        "rows": outcome.rows,
+    }
+    return {
+        "round": part.number,
+        "model": part.over.model,
+        "void": part.over.void,
+        "cohort": part.cohort.digest,
+        "choice": chosen,
+    }

@@ -1,0 +1,107 @@
+"""Nights of whole houses without Prefect: the round is found, the cohort pinned, the result kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from connectors.coordinator_night import CoordinatorNights, RoundResult
+from connectors.encoded import write_encoded
+from connectors.house import read_coordinator
+from connectors.night import AlreadyRunning
+from connectors.pull import pull
+from connectors.site_file import read_site
+from connectors.site_night import NotOpened, Part, SiteNights, told
+from connectors.village import Village
+from tests.villages import breast_study, breast_village, simulated
+
+SITES = ("ash", "birch", "cedar")
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Village:
+    return breast_village(tmp_path, SITES)
+
+
+def site_night(village: Village, name: str) -> Part:
+    nights = SiteNights(read_site(village.site_file(name)))
+    with nights.alone():
+        cohort = nights.pinned
+        if cohort is None:
+            pulled = pull(nights.study, nights.site)
+            cohort = write_encoded(nights.site.vault, pulled.cohort, nights.study)
+        part = nights.take_part(nights.await_opening(), cohort)
+        nights.close(part.number, told(part))
+    return part
+
+
+def coordinator_night(village: Village, number: int | None = None) -> RoundResult:
+    nights = CoordinatorNights(read_coordinator(village.coordinator_file))
+    with nights.alone():
+        return nights.run(nights.number(number))
+
+
+def night(village: Village) -> tuple[RoundResult, dict[str, Part]]:
+    run: Mapping[str, Callable[[], Part]] = {
+        name: lambda name=name: site_night(village, name) for name in village.sites
+    }  # type: ignore[misc]
+    with ThreadPoolExecutor(len(run) + 1) as pool:
+        coordinator = pool.submit(coordinator_night, village)
+        parts = {name: pool.submit(work) for name, work in run.items()}
+        return coordinator.result(), {name: part.result() for name, part in parts.items()}
+
+
+def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:
+    for number in (1, 2):
+        result, parts = night(village)
+        reference = simulated(village, breast_study(), number)
+        assert (result.round, result.model, result.void) == (number, reference.model_digest, "")
+        for name, part in parts.items():
+            assert part.outcome is not None
+            assert part.outcome.model.digest == reference.outcomes[name].model.digest
+
+
+def test_what_came_of_a_round_stays_and_its_keys_and_memory_do_not(village: Village) -> None:
+    result, parts = night(village)
+    nights = SiteNights(read_site(village.site_file("ash")))
+    assert nights.result(1) == told(parts["ash"])
+    assert CoordinatorNights(read_coordinator(village.coordinator_file)).result() == result.plain()
+    for name in ("coordinator", *SITES):
+        home = village.home(name)
+        assert not list(home.glob("keys/rounds/**/*.key"))
+        assert not (home / "rounds" / "breast" / "1").exists()
+
+
+def test_a_second_run_of_a_house_says_that_the_first_is_at_it(village: Village) -> None:
+    first, second = (SiteNights(read_site(village.site_file("ash"))) for _ in range(2))
+    with first.alone(), pytest.raises(AlreadyRunning, match="another run of ash"), second.alone():
+        pass
+
+
+def test_a_site_whose_coordinator_opens_no_round_says_so(tmp_path: Path) -> None:
+    village = breast_village(tmp_path, SITES, schedule={"opening_minutes": 0.01})
+    with pytest.raises(NotOpened, match="coordinator has opened no round of breast"):
+        SiteNights(read_site(village.site_file("ash"))).await_opening()
+
+
+def test_a_site_that_was_away_waits_for_the_next_round_and_not_for_the_one_that_is_over(village: Village) -> None:
+    night(village)
+    ash = SiteNights(read_site(village.site_file("ash")))
+    ash.rounds.folder.joinpath("newest.json").unlink()  # as if it had not been there
+    assert ash._open_round(None) is None
+    result, parts = night(village)
+    assert result.model == simulated(village, breast_study(), 2).model_digest
+    assert {part.number for part in parts.values()} == {2}
+
+
+def test_a_coordinator_on_a_new_machine_goes_on_with_the_next_round(village: Village) -> None:
+    night(village)
+    home = village.home("coordinator")
+    for lost in ("rounds", "nights", "outbox", "keys/rounds"):
+        shutil.rmtree(home / lost)
+    result, _ = night(village)
+    assert (result.round, result.void) == (2, "")

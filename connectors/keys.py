@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,21 +96,26 @@ class KeyRing:
         return identity
 
     def identity(self, listed: bytes | None = None) -> Identity:
-        """The key to sign with: the one that the roster lists, or else the one in use.
-
-        Once the roster lists the next key, it takes the old one's place and the old one is destroyed.
-        """
+        """The key to sign with: the one that the roster lists, or else the one in use."""
         own = self.all()
         if not own:
             raise KeysUnusable(f"no signing key in {KEY_VARIABLE} or {self.current}; make one: spinney keys new")
         if listed is None:
             return next(iter(own.values()))
-        for where, identity in own.items():
+        for identity in own.values():
             if identity.public == listed:
-                if where == str(self.next) and self.current.exists():
-                    self.next.replace(self.current)
                 return identity
         raise KeysUnusable(f"the roster lists {fingerprint(listed)}, which is none of this house's keys; join again")
+
+    def retire_old(self, needed: Set[bytes]) -> bool:
+        """The next key takes the old one's place, and the old one is destroyed, if only the next is needed."""
+        with locked(self.folder):
+            own = self.all()
+            following = own.pop(str(self.next), None)
+            if following is None or following.public not in needed or {one.public for one in own.values()} & needed:
+                return False
+            self.next.replace(self.current)
+        return True
 
     @property
     def rotating(self) -> bool:

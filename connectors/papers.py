@@ -193,10 +193,10 @@ class Papers:
             private_folder(self.folder)
             write_whole(self.folder / "in-force.json", json.dumps({"version": version}).encode())
 
-    def note(self, direction: str, kind: str, words: str, peer: str = "", digest: str = "") -> None:
-        """A line in the audit log."""
-        plain = {"direction": direction, "kind": kind, "words": words, "peer": peer, "digest": digest}
-        self.audit.append(Entry.model_validate({**plain, "study": self.name}), self.clock.now())
+    def note(self, direction: str, kind: str, words: str, *, peer: str = "", digest: str = "", size: int = 0) -> None:
+        """A line in the audit log; without words, the usual sentence."""
+        facts = {"direction": direction, "kind": kind, "words": words, "peer": peer, "digest": digest, "bytes": size}
+        self.audit.append(Entry.model_validate({**facts, "study": self.name}), self.clock.now())
 
 
 def papers_in(home: Path) -> list[str]:

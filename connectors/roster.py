@@ -175,7 +175,8 @@ def invite(roster: Roster, study_digest: str, site: str, exchange: str, identity
 
 def admit(roster: Roster, invited: Invite, joining: Joining, identity: Identity) -> Roster:
     """The next version, with a hospital that answered its invite."""
-    if not invited.is_signed_by(identity.public.hex()) or invited.study != roster.study:
+    ours = invited.is_signed_by(invited.key) and _leads_to(roster, invited.key, identity.public.hex())
+    if not ours or invited.study != roster.study:
         raise RosterRefused(f"the invite of {invited.site} is not one of this coordinator's for {roster.study}")
     if not joining.is_signed_by(joining.key):
         raise RosterRefused(f"{joining.site} did not sign with the key that it wants to use; let it join again")

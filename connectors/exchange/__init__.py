@@ -143,11 +143,15 @@ class Exchange:
         return Arrivals(tuple(address for address in wanted if address not in missing), missing)
 
     def expire(self, older_than: datetime, study: str, sender: str | None = None) -> int:
-        """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one."""
+        """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one.
+
+        What is in round 0 are papers, not messages: they stay.
+        """
         return sum(
             self._expire_round(older_than, study, name, number)
             for name in self._senders(study, sender)
             for number in self.rounds(study, name)
+            if number > 0
         )
 
     @property

@@ -489,8 +489,17 @@ def test_during_a_rotation_the_old_key_signs_until_the_roster_lists_the_new_one(
     assert ring.next_identity().public == new.public
     assert ring.identity().public == old.public
     assert ring.identity(listed=old.public).public == old.public
-    assert ring.rotating
     assert ring.identity(listed=new.public).public == new.public
+    assert ring.rotating
+
+
+def test_the_old_key_is_destroyed_when_only_the_next_is_needed(tmp_path: Path) -> None:
+    ring = KeyRing(tmp_path)
+    old, new = ring.create(), ring.next_identity()
+    for needed in ({old.public}, {old.public, new.public}, set[bytes]()):
+        assert not ring.retire_old(needed)
+        assert ring.rotating
+    assert ring.retire_old({new.public})
     assert not ring.rotating
     assert [identity.public for identity in ring.all().values()] == [new.public]
 

@@ -319,6 +319,12 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == foreign
 
+    def test_papers_stay_when_messages_expire(self, place: Place, exchange: Exchange):
+        exchange.put(Address("heart", "north", 0, "roster", 2), b"names")
+        exchange.put(GROW, b"trees")
+        assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
+        assert place.names() == {"heart/north/0/roster.2"}
+
     def is_fit_to_be_shown(self, place: Place, error: Exception) -> None:
         """One line, without secrets, and nothing of a library behind it."""
         assert len(str(error).splitlines()) == 1

@@ -15,6 +15,7 @@ from connectors.study_file import read_study
 from connectors.vault import CohortRef
 from spinney.base import Name, Settings
 from spinney.study import Study
+from tasks.quiet import quietly
 from tasks.retries import NO_TRACE, TRANSIENT
 
 
@@ -29,7 +30,8 @@ class CohortSpec(Settings):
         return read_study(self.study), read_site(self.site)
 
 
-@task(task_run_name="pull-{spec.name}", **TRANSIENT, **NO_TRACE)
+@task(task_run_name="pull the cohort of {spec.name}", **TRANSIENT, **NO_TRACE)
+@quietly
 def pull_cohort(spec: CohortSpec) -> PullResult:
     """Pull the cohort into the vault."""
     study, site = spec.read()
@@ -39,7 +41,8 @@ def pull_cohort(spec: CohortSpec) -> PullResult:
     return result
 
 
-@task(task_run_name="check-{spec.name}", **NO_TRACE)
+@task(task_run_name="check the cohort of {spec.name}", **NO_TRACE)
+@quietly
 def check_cohort(pulled: PullResult, spec: CohortSpec) -> CohortRef:
     """Validate the cohort; a critical rule that fails raises CohortRejected, and this site stays out of the round."""
     from connectors.checked import check_cohort as check
@@ -55,7 +58,8 @@ def check_cohort(pulled: PullResult, spec: CohortSpec) -> CohortRef:
     return pulled.cohort
 
 
-@task(task_run_name="encode-{spec.name}", **NO_TRACE)
+@task(task_run_name="encode the cohort of {spec.name}", **NO_TRACE)
+@quietly
 def encode_cohort(cohort: CohortRef, spec: CohortSpec) -> CohortRef:
     """Keep the cohort's arrays beside its table."""
     study, site = spec.read()

@@ -1,0 +1,41 @@
+"""coordinator-round: open a round, ask, aggregate, publish, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from pydantic import Field
+
+from connectors.coordinator_night import CoordinatorNights
+from connectors.house import read_coordinator
+from spinney.base import Name, Settings
+from spinney.errors import RoundVoid
+from tasks.errands import Steps
+
+
+class CoordinatorRound(Settings):
+    """A round of a study. Run with no input, it goes on with the round that was begun, or opens the next one."""
+
+    coordinator: Path = Field(Path("coordinator.yaml"), description="The coordinator's own file.")
+    study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
+    number: int | None = Field(None, ge=1, description="Which round. Empty: the next, or the one that was begun.")
+
+
+@flow(name="coordinator-round", flow_run_name="a round")
+def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str, Any]:  # noqa: B008
+    """Open a round, ask the sites until it is over, and say who took part and what came of it."""
+    nights = CoordinatorNights(read_coordinator(night.coordinator), night.study)
+    with nights.alone():
+        number = nights.number(night.number)
+        done = nights.result(number)
+        if done is not None:
+            return done
+        steps = Steps(f"{nights.study.name}-round".lower())
+        result = nights.run(number, steps)
+        steps.end()
+        nights.expire(None)
+        if result.void:
+            raise RoundVoid(f"round {number} is void: {result.void}")
+        return result.plain()

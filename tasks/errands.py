@@ -1,0 +1,37 @@
+"""The steps of a round as task runs that people can read, and one progress bar over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prefect import task
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+
+from tasks.quiet import quietly
+from tasks.retries import NO_TRACE
+
+
+@task(name="step", task_run_name="{name}", **NO_TRACE)
+@quietly
+def errand(name: str, work: Callable[[], Any]) -> Any:  # noqa: ARG001 (the run's name)
+    """A piece of work under a name. What it has done is in the house's memory and outbox, so it is never done twice."""
+    return work()
+
+
+class Steps:
+    """Runs the steps of a round as tasks; most rounds have this many."""
+
+    def __init__(self, key: str, usual: int = 7) -> None:
+        self._artifact = create_progress_artifact(0.0, key=key, description="Steps of the round that are done.")
+        self._done, self._usual = 0, usual
+
+    def __call__(self, name: str, work: Callable[[], Any]) -> Any:
+        result = errand(name, work)
+        self._done += 1
+        update_progress_artifact(self._artifact, progress=min(99.0, 100.0 * self._done / self._usual))
+        return result
+
+    def end(self) -> None:
+        """The round is over."""
+        update_progress_artifact(self._artifact, progress=100.0)

@@ -1,0 +1,44 @@
+"""Nothing of a patient reaches Prefect through an error: what a library says is replaced by its kind and our place."""
+
+from __future__ import annotations
+
+import functools
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from spinney.errors import SpinneyError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+ROOT = Path(__file__).parents[1]
+
+
+class StepFailed(SpinneyError):
+    """A defect or a broken machine; says which kind of error and where, never what it said: that may quote a cell."""
+
+
+def quietly(work: Callable[P, R]) -> Callable[P, R]:
+    """Errors with a message for people pass; all others leave only their kind and place."""
+
+    @functools.wraps(work)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return work(*args, **kwargs)
+        except SpinneyError:
+            raise
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            raise StepFailed(f"{reason} at {_place(error)}; mend it and start the run again") from None
+        except Exception as error:  # the boundary of the house: see the class above
+            raise StepFailed(f"{type(error).__name__} at {_place(error)}") from None
+
+    return guarded
+
+
+def _place(error: BaseException) -> str:
+    """The deepest line of our own code."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(ROOT)]
+    own = [frame for frame in frames if ".venv" not in frame.filename and frame.filename != __file__]
+    return f"{Path(own[-1].filename).relative_to(ROOT)}:{own[-1].lineno}" if own else "an unknown place"

@@ -10,6 +10,7 @@ from connectors.exchange import Clock
 from connectors.house import CoordinatorSettings
 from connectors.night import HouseNights
 from connectors.papers import Papers, the_study
+from connectors.renewal import effective_roster
 from connectors.rounds import CoordinatorRound, Over, Through, directly
 
 
@@ -47,7 +48,7 @@ class CoordinatorNights(HouseNights):
         """Open the round, ask until it is over, and write down what came of it."""
         memory = self.memory(number)
         if "roster" not in memory:  # a round that was begun goes on with the roster that it was begun with
-            memory["roster"] = self.papers.roster.digest
+            memory["roster"] = effective_roster(self.papers, self.exchange).digest
         roster = self.papers.roster_of(memory["roster"])
         desk = self.desk(number, roster)
         asking = CoordinatorRound(

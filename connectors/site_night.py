@@ -14,10 +14,11 @@ from connectors.encoded import read_encoded
 from connectors.exchange import Address, Clock
 from connectors.memory import History
 from connectors.night import HouseNights, stopwatch
-from connectors.papers import Papers, the_study
+from connectors.papers import NotApproved, Papers, the_study
+from connectors.renewal import renew_roster
 from connectors.roster import Roster
 from connectors.rounds import OVER, Opening, Over, SiteRound, Superseded, Through, directly
-from connectors.security import MessageId, ReAddressed
+from connectors.security import MessageId, ReAddressed, WrongSignature
 from connectors.site_file import SiteSettings
 from connectors.vault import CohortRef
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
@@ -71,6 +72,10 @@ class SiteNights(HouseNights):
         kept = self.memory(number).get("cohort") if number else None
         return CohortRef.model_validate_json(kept) if kept else None
 
+    def look_at_roster(self) -> list[str]:
+        """Accept what needs no person; what people should know."""
+        return renew_roster(self.papers, self.exchange, self.name)
+
     def await_opening(self, wanted: int | None = None) -> Found:
         """The round that is open now, or NotOpened when the study's patience is over."""
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
@@ -116,7 +121,11 @@ class SiteNights(HouseNights):
 
     def _roster(self, found: Found) -> Roster:
         """The roster that the round runs with, if somebody here has approved it."""
-        roster = self.papers.roster_of(found.roster)
+        try:
+            roster = self.papers.roster_of(found.roster)
+        except NotApproved:  # the coordinator may have published it after this night began
+            self.look_at_roster()
+            roster = self.papers.roster_of(found.roster)
         if self.name not in roster.members:
             raise Declined(f"{self.name} is not in the roster of round {found.number}; ask {self.coordinator}")
         return roster
@@ -160,7 +169,7 @@ class SiteNights(HouseNights):
         message = MessageId(self.study.digest, number, step, 1, self.coordinator)
         try:
             sealed = self.exchange.get(Address(self.study.name, self.coordinator, number, step, 1), LARGEST_NOTE)
-            return None if sealed is None else security.open(sealed, message, self._every_key(), None, LARGEST_NOTE)
+            return None if sealed is None else self._by_coordinator(sealed, message)
         except ReAddressed as reason:
             if "another study" in str(reason):
                 raise Declined(
@@ -172,8 +181,13 @@ class SiteNights(HouseNights):
             self._note_refusal(number, step, reason)
         return b""
 
-    def _every_key(self) -> dict[str, bytes]:
-        return self.papers.roster.keys
+    def _by_coordinator(self, sealed: bytes, message: MessageId) -> bytes:
+        """What the coordinator has signed, also in the nights in which its key changes."""
+        rosters = [self.papers.approved(version) for version in self.papers.approved_versions[-2:]]
+        try:
+            return security.open(sealed, message, rosters[-1].keys, None, LARGEST_NOTE)
+        except WrongSignature:
+            return security.open(sealed, message, rosters[0].keys, None, LARGEST_NOTE)
 
     def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
         entry = Entry(

@@ -14,7 +14,7 @@ from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
-from tasks.round import wait_for_opening
+from tasks.round import look_at_roster, wait_for_opening
 
 
 class SiteRound(Settings):
@@ -33,6 +33,7 @@ def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 
         done = nights.result(night.number) if night.number else None
         if done is not None:
             return done
+        look_at_roster(nights)
         spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=night.site)
         cohort = nights.pinned or encode_cohort(check_cohort(pull_cohort(spec), spec), spec)
         opened = wait_for_opening(nights, night.number)

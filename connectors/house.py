@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -44,6 +44,9 @@ class RegistrySettings(Settings):
     """Where models are kept."""
 
     tracking: str = Field("", description="Address of the hospital's MLflow server; empty: SQLite in the home folder.")
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = Field(
+        "", description="Before every model's name, where several sites share a server."
+    )
 
 
 class CoordinatorSettings(Settings):

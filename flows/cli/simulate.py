@@ -13,8 +13,6 @@ import click
 
 if TYPE_CHECKING:
     from spinney.cohort import Cohort
-    from spinney.metrics import Figure
-    from spinney.personalise import Outcome
     from spinney.simulate import Simulation
     from spinney.study import Study
 
@@ -186,9 +184,11 @@ def pooled_figures(model: Any, cohorts: dict[str, Cohort], study: Study) -> dict
 
 def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -> dict[str, Any]:
     """The whole result as plain data."""
+    from spinney.evidence import evidence_of
+
     sites = {}
     for site, outcome in result.outcomes.items():
-        sites[site] = _site(outcome)
+        sites[site] = evidence_of(outcome)
         if site in pooled:
             sites[site]["auroc"]["pooled"] = pooled[site]
     return {
@@ -203,53 +203,6 @@ def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -
         "left_out": dict(result.left_out),
         "sites": sites,
     }
-
-
-def _site(outcome: Outcome) -> dict[str, Any]:
-    decision = outcome.decision
-    return {
-        "rows": outcome.rows,
-        "patients": outcome.patients,
-        "positives": outcome.positives,
-        "auroc": {name: None if figure is None else figure.value for name, figure in outcome.auroc.items()},
-        "auroc_intervals": {name: _interval(figure) for name, figure in outcome.auroc.items()},
-        "test": {name: _interval(figure) for name, figure in outcome.figures.items()},
-        "test_prevalence": outcome.prevalence if outcome.figures else None,
-        "calibration": None if outcome.calibration is None else _calibration(outcome.calibration),
-        "gain": {name: _interval(figure) for name, figure in outcome.gain.items()},
-        "choice": {
-            "model": decision.name,
-            "reason": decision.reason,
-            "threshold": decision.threshold,
-            "calibration": decision.calibration,
-            "cross_validated": {name: _number(value) for name, value in decision.cross_validated.items()},
-            "question": decision.question,
-            "notes": list(decision.notes),
-        },
-        "credit": {
-            site: {what: _number(value) for what, value in given.items()} for site, given in outcome.credit.items()
-        },
-        "model_digest": outcome.model.digest,
-    }
-
-
-def _interval(figure: Figure | None) -> dict[str, float | None] | None:
-    if figure is None:
-        return None
-    return {"value": _number(figure.value), "low": _number(figure.low), "high": _number(figure.high)}
-
-
-def _calibration(calibration: Any) -> dict[str, Any]:
-    return {
-        "slope": _number(calibration.slope),
-        "intercept": _number(calibration.intercept),
-        "expected_error": _number(calibration.expected_error),
-        "bins": [{"predicted": one.predicted, "observed": one.observed, "rows": one.rows} for one in calibration.bins],
-    }
-
-
-def _number(value: float) -> float | None:
-    return float(value) if value == value else None
 
 
 def clustering(study: Study, clusters: list[tuple[str, ...]]) -> list[str]:

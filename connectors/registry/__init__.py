@@ -1,0 +1,235 @@
+"""The models of a site, in MLflow: SQLite in the site's folder, or the hospital's server.
+
+A version is a `mlflow.pyfunc` model with a loader of ours and the forest as checked arrays; beside it the evidence for
+it and its lineage. Three aliases: `champion` is in use, `candidate` waits, `previous` was champion before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any, Protocol
+
+from connectors.keys import locked
+from connectors.memory import private_folder
+from connectors.registry.lineage import FULL, Lineage, lineage_of, without
+from connectors.registry.loader import WORDS, read_model, read_saved_words, write_model
+from connectors.registry.store import MODEL, RegistryFailed, Store, Version, quiet_mlflow
+from spinney.errors import CohortRejected
+from spinney.evidence import evidence_of, headline
+from spinney.model import FederatedForest
+from spinney.personalise import Outcome
+from spinney.settings import Feature
+from spinney.study import Study
+
+__all__ = ["CANDIDATE", "CHAMPION", "PREVIOUS", "Lineage", "Registry", "RegistryFailed", "Version", "lineage_of"]
+
+CHAMPION, CANDIDATE, PREVIOUS = "champion", "candidate", "previous"
+DATA, LOADER = "data", "connectors.registry.loader"
+EVIDENCE, LINEAGE = "evidence.json", "lineage.json"
+REMAINS = (
+    "The trees of {site} are gone from this model and the other weights are renormalised. What the counts of {site} "
+    "did to the other trees' weights remains until the next round: summing again without it would reveal it."
+)
+
+
+class Place(Protocol):
+    """Where the registry is: the `registry` section of site.yaml."""
+
+    @property
+    def tracking(self) -> str:
+        """Address of an MLflow server; empty: SQLite in the home folder."""
+
+    @property
+    def prefix(self) -> str:
+        """Put before every model's name."""
+
+
+class Registry:
+    """One site's models. Processes of the house take turns in changing it."""
+
+    def __init__(self, home: Path, settings: Place) -> None:
+        self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
+        local = None if settings.tracking else self.folder / "artifacts"
+        self.store = Store(settings.tracking or f"sqlite:///{self.folder / 'mlflow.db'}", local)
+
+    def name_of(self, study: str) -> str:
+        """What a study's model is called in MLflow."""
+        return f"{self._prefix}{study}"
+
+    def versions(self, study: str) -> list[Version]:
+        """All versions of a study's model, the newest first."""
+        return self.store.versions(self.name_of(study))
+
+    def version(self, study: str, which: str | int) -> Version:
+        """The version with this number or alias."""
+        found = self.find(study, which)
+        if found is None:
+            raise RegistryFailed(f"there is no {self.name_of(study)} {which} in the registry; see: spinney model list")
+        return found
+
+    def find(self, study: str, which: str | int) -> Version | None:
+        """The version with this number or alias, if there is one."""
+        return next((one for one in self.versions(study) if str(which) in (*one.aliases, str(one.number))), None)
+
+    def champion(self, study: str) -> tuple[Version, FederatedForest] | None:
+        """The model in use."""
+        found = self.find(study, CHAMPION)
+        return None if found is None else (found, self.model(found))
+
+    def model(self, version: Version) -> FederatedForest:
+        """A version's model, checked."""
+        with self.store.files(version, f"{MODEL}/{DATA}/{DATA}") as folder:
+            model = read_model(folder)
+        if model.digest != version.model_digest:
+            raise RegistryFailed(f"{version} holds another model than its lineage says; restore it or roll back")
+        return model
+
+    def lineage(self, version: Version) -> Lineage:
+        """Where a version comes from."""
+        return Lineage.model_validate(self._json(version, LINEAGE))
+
+    def evidence(self, version: Version) -> dict[str, Any]:
+        """Why it was chosen, and how it did on test rows."""
+        return self._json(version, EVIDENCE)
+
+    def register(self, study: Study, outcome: Outcome, lineage: Lineage) -> Version:
+        """A round's model as a new version and candidate; the same version if this round was registered before."""
+        evidence = {"study": study.name, "description": study.description, **evidence_of(outcome)}
+        precision = study.privacy.probability_precision
+        with locked(self.folder):
+            return self._registered(outcome.model, lineage, evidence, precision, headline(outcome))
+
+    def promote(self, study: str, number: int) -> Version:
+        """Make a version the champion; the one before it becomes `previous`."""
+        with locked(self.folder):
+            return self._promote(study, self.version(study, number))
+
+    def settle(self, study: str, number: int, promote: bool) -> Version:
+        """Promote or leave a round's candidate, once: a re-run doesn't undo what people did since."""
+        with locked(self.folder):
+            version = self.version(study, number)
+            if version.said("settled"):
+                return version
+            if promote:
+                self._promote(study, version)
+            self.store.tag(version, "settled", "promoted" if promote else "kept as candidate")
+        return self.version(study, number)
+
+    def rollback(self, study: str) -> Version:
+        """The previous champion is champion again; a second rollback takes the first one back."""
+        with locked(self.folder):
+            return self._promote(study, self.version(study, PREVIOUS))
+
+    def withdraw(self, study: str, site: str, until: int | None = None) -> list[Version]:
+        """Take a house's trees out of every model up to a round, and delete the versions that held them.
+
+        Says which versions are new. An alias whose model has no other trees means nothing afterwards.
+        """
+        with locked(self.folder):
+            holding = [one for one in self.versions(study) if self._holds(one, site, until)]
+            made = [kept for one in reversed(holding) if one.aliases and (kept := self._without(one, site))]
+            for version in holding:
+                self._delete(study, version)
+        numbers = {version.number for version in made}
+        return [version for version in self.versions(study) if version.number in numbers]
+
+    def _registered(
+        self,
+        model: FederatedForest,
+        lineage: Lineage,
+        evidence: Mapping[str, Any],
+        precision: float,
+        figures: Mapping[str, float],
+    ) -> Version:
+        name = self.name_of(lineage.study)
+        known = self.store.versions(name)
+        version = next((one for one in known if one.said("key") == lineage.key), None)
+        if version is None:
+            files = _written(_emptied(self.folder / "work"), model, lineage, evidence, precision)
+            version = self.store.create(name, files, lineage.tags(), figures)
+            shutil.rmtree(files.parent)
+        newest = all(version.number >= one.number for one in known)
+        if newest and not version.aliases and not version.said("settled"):
+            self.store.point(CANDIDATE, name, version.number)
+        return self.version(lineage.study, version.number)
+
+    def _promote(self, study: str, version: Version) -> Version:
+        name, champion = self.name_of(study), self.find(study, CHAMPION)
+        if champion is None or champion.number != version.number:
+            if champion is not None:
+                self.store.point(PREVIOUS, name, champion.number)
+            self.store.point(CHAMPION, name, version.number)
+        if CANDIDATE in version.aliases:
+            self.store.unpoint(CANDIDATE, name)
+        return self.version(study, version.number)
+
+    def _holds(self, version: Version, site: str, until: int | None) -> bool:
+        if until is not None and version.round > until:
+            return False
+        told = version.said("trees")
+        return site in (self.lineage(version).trees if told == FULL else json.loads(told))
+
+    def _without(self, version: Version, site: str) -> Version | None:
+        """The same version without a house's trees, under the same aliases."""
+        try:
+            model = self.model(version).without(site)
+        except CohortRejected:  # all of its trees are that house's
+            return None
+        evidence = {**self.evidence(version), "withdrawn": REMAINS.format(site=site)}
+        precision = self._words(version).probability_precision
+        made = self._registered(model, without(self.lineage(version), site, model), evidence, precision, {})
+        for alias in version.aliases:
+            self.store.point(alias, version.name, made.number)
+        if CANDIDATE in made.aliases and CANDIDATE not in version.aliases:
+            self.store.unpoint(CANDIDATE, version.name)
+        return made
+
+    def _delete(self, study: str, version: Version) -> None:
+        still = self.version(study, version.number)
+        for alias in still.aliases:
+            self.store.unpoint(alias, version.name)
+        self.store.delete(still)
+
+    def features(self, version: Version) -> tuple[Feature, ...]:
+        """What a version asks about a patient."""
+        return self._words(version).features
+
+    def _words(self, version: Version) -> Any:
+        with self.store.files(version, f"{MODEL}/{DATA}/{DATA}/{WORDS}") as file:
+            return read_saved_words(file.parent)
+
+    def _json(self, version: Version, path: str) -> dict[str, Any]:
+        with self.store.files(version, path) as file:
+            found: dict[str, Any] = json.loads(file.read_bytes())
+        return found
+
+
+def _written(
+    folder: Path, model: FederatedForest, lineage: Lineage, evidence: Mapping[str, Any], precision: float
+) -> Path:
+    """Everything of a version, as files."""
+    from connectors.registry.signature import described, input_example, signature
+
+    write_model(model, precision, folder / DATA)
+    files = folder / "files"
+    quiet_mlflow().pyfunc.save_model(
+        files / MODEL,
+        loader_module=LOADER,
+        data_path=str(folder / DATA),
+        signature=signature(model.features_),
+        input_example=input_example(model.features_),
+        pip_requirements=[f"spinney=={installed('spinney')}"],
+        metadata={"lineage": lineage.model_dump(mode="json"), "features": described(model.features_)},
+    )
+    for name, plain in ((EVIDENCE, evidence), (LINEAGE, lineage.model_dump(mode="json"))):
+        (files / name).write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    return files
+
+
+def _emptied(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
+    return private_folder(folder)

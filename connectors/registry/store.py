@@ -1,0 +1,185 @@
+"""MLflow itself, kept at arm's length: imported late, without telemetry, and quiet.
+
+A version is made in an order that a kill at any moment cannot spoil: first a run with all files, then the version with
+all its tags in one transaction, then aliases. What a killed writer left is a run without a version; it is deleted when
+the same model is registered again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectors.registry.lineage import PREFIX
+from spinney.errors import SpinneyError
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+MODEL = "model"
+KEY = f"{PREFIX}key"
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "1",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_UV_AUTO_DETECT": "false",  # or it copies the project files of the folder that it happens to run in
+    "MLFLOW_LOG_UV_FILES": "false",
+}
+
+
+class RegistryFailed(SpinneyError):
+    """The registry did not do what it was asked; the message says what to do."""
+
+
+def quiet_mlflow() -> Any:
+    """The library, which takes a second to import."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("mlflow").setLevel(logging.ERROR)  # its warnings about pip and its log of migrations
+    logging.getLogger("alembic").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"mlflow\.")  # it warns about type hints of its own
+        import mlflow
+        import mlflow.pyfunc
+
+    logging.getLogger("mlflow").setLevel(logging.ERROR)
+    return mlflow
+
+
+@dataclass(frozen=True)
+class Version:
+    """A model in the registry."""
+
+    name: str
+    number: int
+    aliases: tuple[str, ...]
+    tags: Mapping[str, str]
+    created: int  # milliseconds since 1970
+    run: str
+
+    def said(self, what: str) -> str:
+        """What a tag of ours says."""
+        return self.tags.get(f"{PREFIX}{what}", "")
+
+    @property
+    def round(self) -> int:
+        return int(self.said("round") or 0)
+
+    @property
+    def model_digest(self) -> str:
+        return self.said("model_digest")
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.number}"
+
+
+class Store:
+    """Versions, files and aliases in one MLflow."""
+
+    def __init__(self, tracking: str, artifacts: Path | None) -> None:
+        self.tracking, self._artifacts = tracking, artifacts
+
+    @cached_property
+    def client(self) -> MlflowClient:
+        quiet_mlflow()
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=self.tracking, registry_uri=self.tracking)
+
+    def versions(self, name: str) -> list[Version]:
+        """All versions, the newest first; none where nothing is registered."""
+        found: list[Any] = []
+        token = None
+        while token != "":
+            page = self.client.search_model_versions(f"name='{name}'", max_results=200, page_token=token)
+            found += page
+            token = page.token or ""
+        alias_of: dict[int, list[str]] = {}
+        for alias, number in (self.client.get_registered_model(name).aliases if found else {}).items():
+            alias_of.setdefault(int(number), []).append(alias)
+        made = [self._version(one, alias_of.get(int(one.version), ())) for one in found]
+        return sorted(made, key=lambda version: -version.number)
+
+    def create(self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float]) -> Version:
+        """Keep a folder of files, one of them `model`, as a new version."""
+        self._forget_unfinished(name, tags[KEY])
+        run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
+        self.client.log_artifacts(run.info.run_id, str(files))
+        for figure, value in figures.items():
+            self.client.log_metric(run.info.run_id, figure, value)
+        self.client.set_terminated(run.info.run_id)
+        self._ensure_registered(name)
+        source = f"{run.info.artifact_uri}/{MODEL}"
+        made = self.client.create_model_version(name, source, run.info.run_id, tags=dict(tags))
+        return next(version for version in self.versions(name) if version.number == int(made.version))
+
+    @contextmanager
+    def files(self, version: Version, path: str) -> Iterator[Path]:
+        """A version's files on this machine: its own where they are here, else a copy for as long as it is needed."""
+        from mlflow.exceptions import MlflowException
+
+        with tempfile.TemporaryDirectory() as copy:
+            try:
+                there = self.client.download_artifacts(version.run, path, None if self._artifacts else copy)
+            except (OSError, MlflowException):
+                advice = "restore its backup, or roll back"
+                raise RegistryFailed(f"{path} of {version} is not in {self.tracking} any more; {advice}") from None
+            yield Path(there)
+
+    def point(self, alias: str, name: str, number: int) -> None:
+        """Let an alias mean a version."""
+        self.client.set_registered_model_alias(name, alias, str(number))
+
+    def unpoint(self, alias: str, name: str) -> None:
+        """Let an alias mean nothing."""
+        self.client.delete_registered_model_alias(name, alias)
+
+    def tag(self, version: Version, what: str, value: str) -> None:
+        """Note something about a version."""
+        self.client.set_model_version_tag(version.name, str(version.number), f"{PREFIX}{what}", value)
+
+    def delete(self, version: Version) -> None:
+        """A version and its files."""
+        self.client.delete_model_version(version.name, str(version.number))
+        self._delete_run(version.run)
+
+    def _delete_run(self, run_id: str) -> None:
+        from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+        uri = self.client.get_run(run_id).info.artifact_uri
+        get_artifact_repository(uri, tracking_uri=self.tracking).delete_artifacts()
+        if self._artifacts is not None:
+            shutil.rmtree(self._artifacts / run_id, ignore_errors=True)
+        self.client.delete_run(run_id)
+
+    def _forget_unfinished(self, name: str, key: str) -> None:
+        experiment = self._experiment(name)
+        known = {version.run for version in self.versions(name)}
+        for run in self.client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
+            if run.info.run_id not in known:
+                self._delete_run(run.info.run_id)
+
+    def _experiment(self, name: str) -> str:
+        found = self.client.get_experiment_by_name(name)
+        if found is not None:
+            return str(found.experiment_id)
+        return str(self.client.create_experiment(name, self._artifacts and self._artifacts.as_uri()))
+
+    def _ensure_registered(self, name: str) -> None:
+        if not self.client.search_registered_models(f"name='{name}'"):
+            self.client.create_registered_model(name)
+
+    @staticmethod
+    def _version(found: Any, aliases: Sequence[str]) -> Version:
+        return Version(
+            found.name, int(found.version), tuple(sorted(aliases)), found.tags, found.creation_timestamp, found.run_id
+        )

@@ -1,0 +1,30 @@
+"""Servers that several files of service tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.servers.prefect_server import PrefectServer, migrated_database
+
+
+@pytest.fixture(scope="session")
+def prefect_database(request: pytest.FixtureRequest) -> Path:
+    """A database that a Prefect server can start on at once: `with PrefectServer(folder, prefect_database)`."""
+    return migrated_database(request.config.cache.mkdir("prefect-database"))
+
+
+@pytest.fixture(scope="session")
+def prefect_server(prefect_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
+    """One real server for the whole session; this process and those that inherit its environment use it."""
+    folder = tmp_path_factory.mktemp("prefect")
+    with PrefectServer(folder, prefect_database) as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.settings.items():
+            patch.setenv(name, value)
+        from prefect.context import use_profile
+        from prefect.settings import Profile
+
+        with use_profile(Profile(name="tests", settings={}), include_current_context=False):
+            yield server

@@ -1,0 +1,46 @@
+"""The Prefect server that the service tests share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers.prefect_server import PrefectServer
+
+pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
+
+PROGRAM = """
+from prefect import flow
+
+@flow
+def twice(number: int) -> int:
+    return 2 * number
+
+print(twice(21))
+"""
+
+
+def test_a_flow_in_this_process_runs_on_the_shared_server(prefect_server: PrefectServer):
+    from prefect import flow
+    from prefect.client.orchestration import get_client
+
+    @flow
+    def here() -> str:
+        return "here"
+
+    state = here(return_state=True)
+    with get_client(sync_client=True) as client:
+        assert str(client.api_url).rstrip("/") == prefect_server.api
+        assert client.read_flow_run(state.state_details.flow_run_id).state.is_completed()
+
+
+def test_a_flow_in_a_process_of_its_own_runs_on_it_too(prefect_server: PrefectServer, tmp_path: Path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    answer = subprocess.run(
+        [sys.executable, program], env=prefect_server.environment, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == "42\n"

@@ -26,6 +26,10 @@ CREATE TEMP MACRO day_end(t) AS (
     CASE WHEN vague(t) THEN NULL
     WHEN length(t) = 10 THEN moment(t) + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND ELSE moment(t) END
 );
+CREATE TEMP MACRO known_from(t) AS (
+    CASE length(t) WHEN 4 THEN moment(t) + INTERVAL 1 YEAR WHEN 7 THEN moment(t) + INTERVAL 1 MONTH
+    WHEN 10 THEN moment(t) + INTERVAL 1 DAY ELSE moment(t) + INTERVAL 1 MICROSECOND END - INTERVAL 1 MICROSECOND
+);
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
 CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);

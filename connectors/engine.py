@@ -22,8 +22,8 @@ from spinney.errors import CohortRejected
 from spinney.settings import Feature
 from spinney.study import Study
 
-_ORDER = "(r.time, r.recorded, r.value)"
-_WORD_ORDER = '(r.time, r.recorded, r."text")'
+_ORDER = "(r.time, r.known, r.value)"
+_WORD_ORDER = '(r.time, r.known, r."text")'
 _DAY = "86400e6"
 STATISTICS = {
     "last": f"arg_max(r.value, {_ORDER})",
@@ -165,21 +165,21 @@ def _read_bucket(bench: duckdb.DuckDBPyConnection, relevant: Relevant, bucket: i
         CREATE OR REPLACE TEMP TABLE reading AS
         WITH met AS ({joined}), meant AS (
             SELECT m.feature, patient, "time", "until", counting,
-                CASE takes WHEN 'days' THEN greatest(recorded, "until") ELSE coalesce(recorded, "time") END AS recorded,
+                CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
                 CASE takes WHEN 'number' THEN "value" * factor + shift
                     WHEN 'days' THEN epoch_us("until" - "time") / {_DAY} END AS "value",
                 CASE takes WHEN 'text' THEN coalesce(category, "text") END AS "text"
             FROM met m LEFT JOIN converted c ON c.feature = m.feature AND c.unit = coalesce(m.unit, '')
             LEFT JOIN meaning s ON s.feature = m.feature AND s.word = m.text
         )
-        SELECT DISTINCT feature, patient, "time", "until", recorded, "value", "text"
+        SELECT DISTINCT feature, patient, "time", "until", known, "value", "text"
         FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL
         """
     )
 
 
 _SEEN = """
-    FROM row i JOIN reading r ON r.patient = i.patient AND r.time <= i.prediction AND r.recorded <= i.prediction
+    FROM row i JOIN reading r ON r.patient = i.patient AND r.time <= i.prediction AND r.known <= i.prediction
     JOIN span s ON s.feature = r.feature
     WHERE (s.back IS NULL OR r.time >= i.prediction - s.back)"""
 

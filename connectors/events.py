@@ -6,6 +6,8 @@ A row with a reason is in quarantine: it is counted and never used. DuckDB does 
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ import pyarrow as pa
 from connectors.bench import name, text, texts
 from connectors.fhir_shapes import PATIENT_MEMBERS, SHAPES, Shape
 from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
+from connectors.sources.shelf import lines_in
 from spinney.errors import SourceFailed
 
 LARGEST_RESOURCE = 64 * 2**20
@@ -47,11 +50,14 @@ def stage(
         if not files:
             continue
         out = folder / f"{kind}.events.parquet"
+        _note_invalid(bench, (invalid or {}).get(kind, ()))
         try:
-            _note_invalid(bench, (invalid or {}).get(kind, ()))
-            _write(bench, _rows(bench, kind, files), out)
+            try:
+                _write(bench, _rows(bench, kind, files), out)
+            except duckdb.InvalidInputException:  # one endless line must not cost the night
+                _write(bench, _rows(bench, kind, _with_lines_cut(files, folder)), out)
             _keep_newest(bench, kind, out)
-        except duckdb.Error as error:
+        except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise SourceFailed(
                 f"{kind}: {files[0].name} can't be parsed ({type(error).__name__}); is it whole?"
             ) from None
@@ -63,6 +69,19 @@ def stage(
         else:
             staged.events[kind] = out
     return staged
+
+
+def _with_lines_cut(files: Sequence[Path], folder: Path) -> list[Path]:
+    """The same lines; what is longer than any resource should be is cut off, so that it counts as no resource."""
+    cut = []
+    for number, file in enumerate(files):
+        if file.suffix == ".parquet":
+            cut.append(file)
+            continue
+        cut.append(folder / f"{number}-cut.ndjson")
+        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines, cut[-1].open("wb") as short:
+            short.writelines(line + b"\n" for line in lines_in(lines))
+    return cut
 
 
 def _write(bench: duckdb.DuckDBPyConnection, rows: str, out: Path) -> None:
@@ -105,7 +124,7 @@ def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path]) -> str:
     ), spread AS (
         SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
     ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
-    SELECT patient, {text(kind)} AS kind, part.code, "time", "until", recorded,
+    SELECT patient, {text(kind)} AS kind, part.code, "time", "until", recorded, known, end_known,
         "value", part.words AS "text", part.unit, status, "class", key(id) AS id, updated, place,
         CASE {_envelope_reasons(kind)} {_EVENT_REASONS} END AS reason
     FROM counted
@@ -113,7 +132,10 @@ def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path]) -> str:
 
 
 def _moments() -> str:
-    return ", ".join(f"moment({column}_text) AS {name(column)}" for column in ("time", "until", "recorded"))
+    """When it happened, ended and was entered; and from when on it, and its end, are known: a day from its end."""
+    moments = ", ".join(f"moment({column}_text) AS {name(column)}" for column in ("time", "until", "recorded"))
+    known = "known_from(coalesce(recorded_text, time_text))"
+    return f"{moments}, {known} AS known, greatest({known}, known_from(until_text)) AS end_known"
 
 
 def _envelope_reasons(kind: str) -> str:
@@ -168,8 +190,8 @@ def _read_as(column: str) -> str:
 _EVENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source}),
     timed AS (SELECT *, {moments}, finite(number) AS "value" FROM row)
-    SELECT patient, {kind} AS kind, code, "time", "until", recorded, "value", "text", unit, status, "class",
-        NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place, CASE {reasons} END AS reason
+    SELECT patient, {kind} AS kind, code, "time", "until", recorded, known, end_known, "value", "text", unit,
+        status, "class", NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place, CASE {reasons} END AS reason
     FROM timed
     """
 _PATIENT_ROWS = """

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from connectors.sources.shelf import lines_in
 from spinney.errors import SourceFailed
 
 Extent = Literal["all", "sample", "none"]
@@ -58,6 +59,6 @@ def _lines(paths: Sequence[Path]) -> Iterator[bytes]:
     for path in paths:
         try:
             with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-                yield from (line for line in file if line.strip())
+                yield from lines_in(file)
         except (OSError, EOFError, zlib.error):
             raise SourceFailed(f"{path.name} can't be read; is it whole?") from None

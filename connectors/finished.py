@@ -15,8 +15,9 @@ from connectors.bench import name, text, texts
 from connectors.engine import label_words
 from connectors.events import NOT_A_NUMBER
 from connectors.sources import TABLE
-from connectors.tables import MISSING_WORDS
-from spinney.errors import SourceFailed
+from connectors.tables import MISSING_WORDS, Form, form_of
+from spinney.encode import DEFAULT_POSITIVE, PLAIN_ANSWERS
+from spinney.errors import CohortRejected, SourceFailed
 from spinney.settings import Feature
 from spinney.study import Study
 
@@ -40,17 +41,24 @@ def finish(
     index_time: str | None = "index_time",
 ) -> Finished:
     """Read a table; `patient` and `index_time` are its own names for these columns."""
-    source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path)
+    form = form_of(path)
+    source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path, form)
     try:
         there = [row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
         _check(there, [patient, index_time, study.label.name], path)
-        bench.execute(f"CREATE OR REPLACE TEMP TABLE finished AS {_typed(source, study, patient, index_time, there)}")
+        _check_answers(bench, source, study)
+        typed = _typed(source, study, patient, index_time, there, form.decimal)
+        bench.execute(f"CREATE OR REPLACE TEMP TABLE finished AS {typed}")
     except duckdb.Error as error:
         raise SourceFailed(f"{path.name} can't be read as a table ({type(error).__name__}); is it whole?") from None
     counts = dict(bench.execute("SELECT reason, count(*) FROM finished GROUP BY reason").fetchall())
     counts["broken line"] = _rejected(bench) if path.suffix != ".parquet" else 0
     newest = bench.execute("SELECT max(index_time) FROM finished WHERE reason IS NULL").fetchall()[0][0]
     notes = [f"{one.name}: no such column in the table" for one in study.features if one.name not in there]
+    if form.separator != ",":
+        notes.append(
+            f"{path.name} is read with {form.separator!r} between columns and {form.decimal!r} before decimals"
+        )
     if patient is None:
         notes.append("the table has no patients, so every row counts as one of its own")
     return Finished(
@@ -62,9 +70,12 @@ def finish(
     )
 
 
-def _csv(path: Path) -> str:
+def _csv(path: Path, form: Form) -> str:
     missing = texts(["", "NA", "NaN", "nan", *MISSING_WORDS])
-    return f"read_csv({text(path)}, all_varchar = true, header = true, store_rejects = true, nullstr = [{missing}])"
+    return (
+        f"read_csv({text(path)}, all_varchar = true, header = true, delim = {text(form.separator)}, quote = '\"', "
+        f"store_rejects = true, nullstr = [{missing}])"
+    )
 
 
 def _rejected(bench: duckdb.DuckDBPyConnection) -> int:
@@ -77,16 +88,61 @@ def _check(there: list[str], needed: list[str | None], path: Path) -> None:
             raise SourceFailed(f"{path.name}: column {column} is missing; it has {', '.join(there[:20])}")
 
 
-def _typed(source: str, study: Study, patient: str | None, index_time: str | None, there: list[str]) -> str:
+def _check_answers(bench: duckdb.DuckDBPyConnection, source: str, study: Study) -> None:
+    """Words that are neither a plain yes nor a plain no must not become a no in silence."""
+    label = study.label
+    if label.positive == DEFAULT_POSITIVE:
+        answer = f"lower({_word(label.name)})"
+        strange = bench.execute(
+            f"SELECT count(DISTINCT {answer}) FROM {source} WHERE {answer} NOT IN ({texts(PLAIN_ANSWERS)})"
+        ).fetchall()[0][0]
+        if strange:
+            raise CohortRejected(f"label {label.name} is yes or no", strange, "say in label.positive what means yes")
+
+
+def _word(column: str) -> str:
+    """A value as the word that it is: 1, 1.0 and true are the same, as for encoded tables."""
+    there = f"trim(CAST({name(column)} AS VARCHAR))"
+    return (
+        f"CASE WHEN lower({there}) = 'true' THEN '1' WHEN lower({there}) = 'false' THEN '0' "
+        f"WHEN finite({there}) = trunc(finite({there})) AND abs(finite({there})) < 1e15 "
+        f"THEN CAST(CAST(finite({there}) AS BIGINT) AS VARCHAR) ELSE nullif({there}, '') END"
+    )
+
+
+def _means_yes(study: Study) -> str:
+    outcome, positive = _word(study.label.name), study.label.positive
+    if positive == DEFAULT_POSITIVE:
+        return f"lower({outcome}) IN ({texts(word.lower() for word in positive)})"
+    plain = {"true": "1", "True": "1", "false": "0", "False": "0"}
+    return (
+        f"{outcome} IN ({texts(dict.fromkeys([*positive, *(_number_word(plain.get(one, one)) for one in positive)]))})"
+    )
+
+
+def _number_word(word: str) -> str:
+    try:
+        number = float(word)
+    except ValueError:
+        return word
+    return str(int(number)) if number.is_integer() else word
+
+
+def _typed(
+    source: str, study: Study, patient: str | None, index_time: str | None, there: list[str], decimal: str
+) -> str:
     features = [feature for feature in study.features if feature.name in there]
-    columns = "".join(f"{_value(feature)} AS {name(feature.name)}, " for feature in features)
-    numbers = [f"CAST({name(one.name)} AS VARCHAR)" for one in features if one.kind != "categorical"]
-    broken = " OR ".join(f"({number} IS NOT NULL AND finite({number}) IS NULL)" for number in numbers) or "false"
+    columns = "".join(f"{_value(feature, decimal)} AS {name(feature.name)}, " for feature in features)
+    broken = " OR ".join(
+        f"({name(one.name)} IS NOT NULL AND {_value(one, decimal)} IS NULL)"
+        for one in features
+        if one.kind != "categorical"
+    )
     who = f"CAST({name(patient)} AS VARCHAR)" if patient else "CAST(row_number() OVER () AS VARCHAR)"
     when = f"CAST({name(index_time)} AS VARCHAR)" if index_time else "NULL::VARCHAR"
-    outcome = f"CAST({name(study.label.name)} AS VARCHAR)"
+    outcome = _word(study.label.name)
     yes, no = label_words(study.label.positive)
-    is_yes = f"{outcome} IN ({texts(study.label.positive)})"
+    is_yes = _means_yes(study)
     return f"""
         SELECT {who} AS patient, moment({when}) AS index_time, {columns}
             CASE WHEN {outcome} IS NOT NULL THEN CASE WHEN {is_yes} THEN {yes} ELSE {no} END END
@@ -94,10 +150,18 @@ def _typed(source: str, study: Study, patient: str | None, index_time: str | Non
             {outcome} IS NOT NULL AS ripe,
             CASE WHEN {who} IS NULL THEN 'no subject' WHEN broken({when}) THEN 'broken date'
                 WHEN {"false" if index_time is None else f"{when} IS NULL"} THEN 'no date'
-                WHEN {broken} THEN {text(NOT_A_NUMBER)} END AS reason
+                WHEN {broken or "false"} THEN {text(NOT_A_NUMBER)} END AS reason
         FROM {source}"""
 
 
-def _value(feature: Feature) -> str:
+def _value(feature: Feature, decimal: str) -> str:
     column = f"CAST({name(feature.name)} AS VARCHAR)"
-    return column if feature.kind == "categorical" else f"finite({column})"
+    if feature.kind == "categorical":
+        known = texts(feature.categories or ())
+        word = _word(feature.name)
+        return f"CASE WHEN {column} NOT IN ({known}) AND {word} IN ({known}) THEN {word} ELSE {column} END"
+    if decimal == ",":
+        column = f"replace({column}, ',', '.')"
+    if feature.kind == "binary":
+        return f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE finite({column}) END"
+    return f"finite({column})"

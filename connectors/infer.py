@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 
 from connectors.tables import NAME_PATTERN, patient_column
+from spinney.definition import RESERVED_COLUMNS
 from spinney.encode import texts
 from spinney.errors import StudyInvalid
 from spinney.settings import MOST_THRESHOLD_STEPS, THRESHOLD_STEPS, Feature, Label
 from spinney.study import Study
 
 MOST_FEATURES = 5000
-FEWEST_ROWS_OF_A_CATEGORY = 5
+FEWEST_PATIENTS_OF_A_CATEGORY = 5
 MOST_CATEGORIES = 50
 MOST_OUTCOMES = 20
 STEPS_ACROSS_THE_MIDDLE = 50
@@ -68,7 +69,8 @@ def infer_study(tables: Mapping[str, pd.DataFrame], label: str, name: str) -> In
             continue
         holders = [site for site, table in tables.items() if column in table.columns]
         try:
-            features.append(_feature(column, [tables[site][column] for site in holders]))
+            people = [_people(tables[site], patient) for site in holders]
+            features.append(_feature(column, [tables[site][column] for site in holders], people))
         except LeftOut as why:
             notes.append(f"{column} is left out: {why}.")
             continue
@@ -115,7 +117,14 @@ def _positive_words(label: str, counts: pd.Series) -> tuple[tuple[str, ...], str
     return (rarer,), f"the rarer of two words; swap it if {other} is the event"
 
 
-def _feature(name: str, parts: list[pd.Series]) -> Feature:
+def _people(table: pd.DataFrame, patient: str | None) -> pd.Series:
+    """Whose row it is; without a patient column every row is somebody's own."""
+    return table[patient] if patient in table.columns else pd.Series(range(len(table)))
+
+
+def _feature(name: str, parts: list[pd.Series], people: list[pd.Series]) -> Feature:
+    if name.lower() in RESERVED_COLUMNS:
+        raise LeftOut("every cohort has a column of this name; rename it")
     if not NAME_PATTERN.fullmatch(name):
         raise LeftOut("rename it to letters, digits, _ . or -, a letter first")
     if any(pd.api.types.is_datetime64_any_dtype(part) for part in parts):
@@ -131,19 +140,29 @@ def _feature(name: str, parts: list[pd.Series]) -> Feature:
     if len(counts) > 0.9 * len(words) and (not numeric or re.search(r"(?:^|_)id$|I[Dd]$", name)) and len(words) > 10:
         raise LeftOut("nearly every row has a value of its own, as identifiers do")
     if not numeric:
-        return Feature(name=name, kind="categorical", categories=_categories(counts))
+        return Feature(name=name, kind="categorical", categories=_categories(_patients_by_word(parts, people)))
     if set(np.unique(numbers)) == {0.0, 1.0}:
         return Feature(name=name, kind="binary")
     low, high = _round_range(float(numbers.min()), float(numbers.max()))
     return Feature(name=name, kind="continuous", range=(low, high), precision=_precision(numbers, high - low))
 
 
-def _categories(counts: pd.Series) -> tuple[str, ...]:
-    common = sorted(counts.index[counts >= FEWEST_ROWS_OF_A_CATEGORY])
+def _patients_by_word(parts: list[pd.Series], people: list[pd.Series]) -> pd.Series:
+    """Distinct patients of every word; a patient of two sites counts as two."""
+    frames = [
+        pd.DataFrame({"word": _words(part), "who": who.to_numpy(), "site": site})
+        for site, (part, who) in enumerate(zip(parts, people, strict=True))
+    ]
+    known = pd.concat(frames).dropna(subset=["word", "who"]).drop_duplicates()
+    return known["word"].value_counts()
+
+
+def _categories(patients: pd.Series) -> tuple[str, ...]:
+    common = sorted(patients.index[patients >= FEWEST_PATIENTS_OF_A_CATEGORY])
     if len(common) > MOST_CATEGORIES:
         raise LeftOut(f"it has {len(common)} different texts; group them")
     if len(common) < 2:
-        raise LeftOut(f"fewer than two of its texts are in {FEWEST_ROWS_OF_A_CATEGORY} rows or more")
+        raise LeftOut(f"fewer than two of its texts belong to {FEWEST_PATIENTS_OF_A_CATEGORY} patients or more")
     return tuple(common)
 
 

@@ -118,7 +118,8 @@ def _mapped(file: Path, codes: tuple[str, ...]) -> str:
     any_of = f"WHERE code IN ({texts(codes)})" if codes else ""
     return f"""
         SELECT * FROM (
-            SELECT patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", recorded, "value",
+            SELECT patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", recorded, known,
+                end_known, "value",
                 coalesce(w.ours, e.text) AS "text", coalesce(u.ours, nullif(e.unit, ''), a.ours) AS unit,
                 status, "class", status IS NULL OR status NOT IN ({texts(DID_NOT_HAPPEN)}) AS happened
             FROM read_parquet({text(file)}) e

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from connectors.mistakes import in_words
-from connectors.yaml_lines import PLAIN_SCALARS, parse
+from connectors.yaml_lines import PLAIN_SCALARS, Place, parse
 from spinney.errors import StudyInvalid
 from spinney.study import Study
 
@@ -23,7 +23,30 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def read_study(path: str | Path) -> Study:
     """The study in a file, or StudyInvalid with every mistake in it."""
-    return read_settings(path, Study)
+    study = read_settings(path, Study)
+    if wrong := list(_unknown_units(study)):
+        lines = parse(_text(path)).lines
+        raise _invalid(path, [(_line(lines, place), words) for place, words in wrong])
+    return study
+
+
+def _unknown_units(study: Study) -> Iterator[tuple[Place, str]]:
+    for number, feature in enumerate(study.features):
+        source = feature.source
+        for inside, unit in ((), feature.unit), (("source",), getattr(source, "unit", None)):
+            if unit and not _is_unit(unit):
+                where = ".".join((f"features[{number}]", *inside, "unit"))
+                yield ("features", number, *inside, "unit"), f"{where}: {unit} is no UCUM unit; write mg/dL or mm[Hg]"
+
+
+def _is_unit(unit: str) -> bool:
+    from connectors.units import is_unit  # most of a second to load, and many studies have no units
+
+    return is_unit(unit)
+
+
+def _line(lines: Mapping[Place, int], place: Place) -> int:
+    return next((lines[place[:end]] for end in range(len(place), -1, -1) if place[:end] in lines), 1)
 
 
 def read_settings(path: str | Path, model: type[Model]) -> Model:

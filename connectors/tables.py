@@ -1,21 +1,81 @@
-"""Finished tables in a folder: one CSV or Parquet file per site, named after the site."""
+"""Finished tables, CSV or Parquet: their names and form, and folders with one file per site, named after the site."""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import re
 import warnings
+import zlib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from spinney.errors import SourceFailed
 from spinney.settings import Name
 
 NAME_PATTERN = re.compile(TypeAdapter(Name).json_schema()["pattern"])
+LONGEST_HEADER = 1 << 20
 MISSING_WORDS = ["?", "NULL", "null", "missing", "unknown"]
 PATIENT_WORDS = ("patient", "patientid", "patientnbr", "subject", "subjectid", "person", "personid", "mrn", "pid", "id")
+
+
+class Form(NamedTuple):
+    """The columns of a table, and how its numbers and columns are told apart if it is text."""
+
+    columns: tuple[str, ...]
+    separator: str = ","
+    decimal: str = "."
+
+
+def form_of(file: Path) -> Form:
+    """The form of a CSV or Parquet file; refused if two columns have one name or a quote is not closed."""
+    if file.name.lower().endswith(".parquet"):
+        try:
+            form = Form(tuple(pq.read_schema(file).names))
+        except (OSError, pa.ArrowException) as error:
+            raise SourceFailed(f"{file.name} cannot be read as a table ({type(error).__name__}); mend it") from None
+    else:
+        form = _csv_form(file)
+    check_names(form.columns, file.name)
+    return form
+
+
+def check_names(columns: Iterable[str], where: str) -> None:
+    """Two columns of one name, or of names that differ only in case, can't be told apart."""
+    twins = [name for name, times in Counter(column.strip().lower() for column in columns).items() if times > 1]
+    if twins:
+        raise SourceFailed(f"{where}: {', '.join(twins[:5])} is the name of more than one column; rename or drop one")
+
+
+def _csv_form(file: Path) -> Form:
+    try:
+        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as content:
+            head = content.readline(LONGEST_HEADER).decode("utf-8-sig")
+            quotes = head.count('"') + _quotes_in(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceFailed(f"{file.name} cannot be read as a table ({type(error).__name__}); mend it") from None
+    except UnicodeDecodeError:
+        raise SourceFailed(f"{file.name} is not UTF-8: save the file with that encoding") from None
+    if quotes % 2:
+        raise SourceFailed(f'{file.name}: a quote (") is not closed; close it, or take out the one that is too much')
+    separator = next((mark for mark in ";\t|" if mark in head and "," not in head), ",")
+    columns = next(csv.reader(io.StringIO(head), delimiter=separator), [])
+    return Form(tuple(columns), separator, "," if separator == ";" else ".")  # so write houses with a decimal comma
+
+
+def _quotes_in(content: BinaryIO) -> int:
+    quotes = 0
+    while block := content.read(1 << 20):
+        quotes += block.count(b'"')
+    return quotes
 
 
 def read_tables(folder: str | Path) -> dict[str, pd.DataFrame]:
@@ -44,7 +104,8 @@ def read_tables(folder: str | Path) -> dict[str, pd.DataFrame]:
 def read_table(file: Path) -> pd.DataFrame:
     """One table. A library's error may quote a patient's values, so only its kind is told."""
     try:
-        table = pd.read_parquet(file) if file.suffix.lower() == ".parquet" else _read_csv(file)
+        form = form_of(file)
+        table = pd.read_parquet(file) if file.suffix.lower() == ".parquet" else _read_csv(file, form)
     except (OSError, ValueError, pd.errors.ParserWarning) as error:
         raise SourceFailed(f"{file.name} cannot be read as a table ({type(error).__name__}); mend it") from None
     table.columns = table.columns.map(lambda name: str(name).strip())
@@ -53,11 +114,13 @@ def read_table(file: Path) -> pd.DataFrame:
     return table
 
 
-def _read_csv(file: Path) -> pd.DataFrame:
+def _read_csv(file: Path, form: Form) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would shift silently
         return pd.read_csv(
             file,
+            sep=form.separator,
+            decimal=form.decimal,
             na_values=MISSING_WORDS,
             index_col=False,
             skipinitialspace=True,

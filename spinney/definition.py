@@ -49,7 +49,8 @@ Statistic = Literal[
 ]
 COUNTING = frozenset({"count", "exists", "days-since"})
 """Statistics that ask only whether and when something happened, so an event without a value counts, too."""
-RESERVED_COLUMNS = frozenset({"patient", "index_time"})
+RESERVED_COLUMNS = frozenset({"patient", "index_time", "ripe", "reason"})
+"""Columns of every cohort, also while it is made; no feature and no label can be called so."""
 
 _UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _DURATION = re.compile(r"^(\d{1,6})(min|h|d|w)$")
@@ -209,8 +210,6 @@ StudyCohort = Annotated[CohortDefinition | None, AfterValidator(_fits_the_study)
 def mistakes_in(cohort: CohortDefinition, features: Sequence[Feature], label: Label) -> Iterator[str]:
     """What does not fit between the definition, the features and the label."""
     names = {feature.name for feature in features}
-    for column in sorted(RESERVED_COLUMNS & {*names, label.name}):
-        yield f"{column} is a column of every cohort; give the feature or label another name"
     if label.source is None:
         yield f"label {label.name} needs a source, such as {{outcome: death, horizon: 8h}}"
     for feature in features:

@@ -77,10 +77,13 @@ def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
     if unknown:
         raise CohortRejected(f"label {label.name} is known", unknown, "leave rows without an outcome out of the table")
     said = {word for word in words if word is not None}
-    if label.positive == DEFAULT_POSITIVE and (strange := {word.lower() for word in said} - PLAIN_ANSWERS):
-        advice = f"say in label.positive which of the {len(said)} values mean yes"
-        raise CohortRejected(f"label {label.name} is yes or no", len(strange), advice)
-    return np.isin(np.asarray(words, dtype=object), list(label.positive)).astype(np.int8)
+    positive = {*label.positive}
+    if label.positive == DEFAULT_POSITIVE:
+        if strange := {word.lower() for word in said} - PLAIN_ANSWERS:
+            advice = f"say in label.positive which of the {len(said)} values mean yes"
+            raise CohortRejected(f"label {label.name} is yes or no", len(strange), advice)
+        positive = {word for word in said if word.lower() in positive}  # Yes and YES are yes, too
+    return np.isin(np.asarray(words, dtype=object), list(positive)).astype(np.int8)
 
 
 def texts(values: NDArray[Any]) -> list[str | None]:

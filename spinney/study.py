@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from spinney.algorithms import AnySettings
 from spinney.algorithms.bofrf import Bofrf
-from spinney.definition import StudyCohort
+from spinney.definition import RESERVED_COLUMNS, StudyCohort
 from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Schedule, Settings, Split
 
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
@@ -43,10 +43,12 @@ class Study(Settings):
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
-        names = [feature.name for feature in self.features]
-        twice = [name for name, times in Counter([*names, self.label.name]).items() if times > 1]
-        if twice:
+        names = [*(feature.name for feature in self.features), self.label.name]
+        times = Counter(name.lower() for name in names)  # databases can't tell Age from age
+        if twice := [name for name in dict.fromkeys(names) if times[name.lower()] > 1]:
             raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
+        if taken := sorted(name for name in names if name.lower() in RESERVED_COLUMNS):
+            raise ValueError(f"{', '.join(taken)} is a column of every cohort; give the feature or label another name")
         if self.imputation == "forward-fill-then-median" and self.cohort is None:
             raise ValueError("forward-fill-then-median needs the study's `cohort`; finished tables can't be filled so")
         columns = sum(len(feature.categories or (1,)) for feature in self.features)

@@ -18,11 +18,13 @@ from typing import Any, BinaryIO, Literal, Self
 from pydantic import Field, model_validator
 
 from connectors.sources import TABLE, Progress, Pulled, Wanted
+from connectors.sources.shelf import lines_in
 from spinney.errors import SourceFailed
 from spinney.settings import Settings
 
 NDJSON = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 BUNDLES = (".json", ".json.gz")
+LARGEST_BUNDLE = 64 * 2**20  # in memory it is some eight times as large
 TABLES = (".csv", ".csv.gz", ".parquet")
 TYPE = re.compile(r"(?:^|[._-])([A-Z][A-Za-z]+)(?=[._-]|$)")
 
@@ -119,7 +121,7 @@ class _Unpacked:
     def _resources(self, path: Path) -> Iterator[Mapping[str, Any]]:
         try:
             with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-                texts = (line for line in file if line.strip()) if path.name.endswith(NDJSON) else iter([file.read()])
+                texts = lines_in(file) if path.name.endswith(NDJSON) else iter([_whole(file, path)])
                 for text in texts:
                     try:
                         yield from _inside(json.loads(text))
@@ -127,6 +129,17 @@ class _Unpacked:
                         self.broken += 1
         except (OSError, EOFError, zlib.error):
             raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
+
+
+def _whole(file: BinaryIO, path: Path) -> bytes:
+    """A bundle, if it is not too large; what is packed is unpacked no further than that."""
+    content = file.read(LARGEST_BUNDLE + 1)
+    if len(content) > LARGEST_BUNDLE:
+        raise SourceFailed(
+            f"{path.name} is larger than {LARGEST_BUNDLE // 2**20} MiB unpacked, and a bundle is read as a whole; "
+            "split it, or write NDJSON, which is streamed"
+        )
+    return content
 
 
 def _inside(content: Any) -> Iterator[Mapping[str, Any]]:

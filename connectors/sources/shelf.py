@@ -129,12 +129,17 @@ class Shelf:
 def lines_of(path: Path) -> Iterator[bytes]:
     """The lines of an NDJSON file without empty ones; what is longer than any resource should be comes cut off."""
     with path.open("rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            rest = line
-            while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
-                rest = file.readline(LONGEST_LINE)
-            if line := line.strip():
-                yield line
+        yield from lines_in(file)
+
+
+def lines_in(file: BinaryIO) -> Iterator[bytes]:
+    """The same of an open file."""
+    while line := file.readline(LONGEST_LINE):
+        rest = line
+        while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE)
+        if line := line.strip():
+            yield line
 
 
 def from_line(line: bytes, kind: str) -> Resource:

@@ -22,6 +22,7 @@ from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, t
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
+from connectors.tables import check_names
 from spinney.definition import Kind
 from spinney.errors import SourceFailed
 from spinney.settings import Settings
@@ -139,7 +140,9 @@ def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Prog
     """Stream a query's rows into a file, batch by batch, and say how many there were."""
     count = 0
     try:
-        columns = _columns(wanted, [str(name).lower() for name in result.keys()])  # noqa: SIM118 (no mapping)
+        names = [str(name).lower() for name in result.keys()]  # noqa: SIM118 (no mapping)
+        check_names(names, f"query for {wanted.kind}")
+        columns = _columns(wanted, names)
         with pq.ParquetWriter(path, pa.schema([(column, pa.string()) for column in columns])) as writer:
             for rows in result.partitions(BATCH):
                 texts = ([_as_text(row[place]) for row in rows] for place in columns.values())
@@ -213,8 +216,8 @@ def _close(column: str, others: Sequence[str]) -> str:
 def _as_text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return str(int(value))
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):
+        return str(int(value))  # -0.0 is 0, and a label of 1.0 is 1
     return value.isoformat() if isinstance(value, (datetime, date)) else str(value)
 
 

@@ -93,6 +93,23 @@ def test_what_was_entered_after_prediction_time_is_not_used_even_if_it_happened_
     assert rows["weight"].tolist() == [71.0]
 
 
+@pytest.mark.parametrize(
+    ("when", "known"),
+    [
+        ("2023-01-09", True),
+        ("2023-01-10", False),  # prediction time is at ten o'clock of this day
+        ("2023-01-10T09:00:00Z", True),
+        ("2022-12", True),
+        ("2023-01", False),
+        ("2022", True),
+        ("2023", False),
+    ],
+)
+def test_a_date_without_a_recording_time_is_known_from_its_end(tmp_path: Path, when: str, known: bool) -> None:
+    table = frame(tmp_path, study(feature("weight", "last")), [patient(), STAY, RIPENER, observation(when, 70.0)])
+    assert table["weight"].notna().tolist() == [known]
+
+
 def test_the_length_of_a_stay_is_only_known_once_it_has_ended(tmp_path: Path) -> None:
     stay_days = feature("x", "last", kind="Encounter", codes=[], value="days")
     of = study({**stay_days, "unit": None}, index={"kind": "Encounter", "classes": ["IMP"], "at": "start"})

@@ -101,6 +101,12 @@ def many(people: int, every: int) -> list[Any]:
     return resources
 
 
+def test_an_endless_line_costs_one_observation_and_not_the_night(tmp_path: Path) -> None:
+    result = pulled(tmp_path, study(), [*WEIGHED, '{"resourceType": "Observation", "id": "' + "x" * (70 * 2**20)])
+    assert result.report.quarantined == {("Observation", "not a FHIR resource"): 1}
+    assert result.cohort.rows == 1
+
+
 def test_missing_values_are_left_missing_unless_the_study_says_otherwise(tmp_path: Path) -> None:
     rows = frame(tmp_path, study(feature("weight", "last", window="10d")), many(40, 2))
     assert rows["weight"].isna().sum() == 60
@@ -198,6 +204,76 @@ def test_a_finished_row_with_a_broken_value_is_in_quarantine(tmp_path: Path) -> 
         ("table", "broken line"): 1,
     }
     assert result.cohort.rows == 2
+
+
+@pytest.mark.parametrize(
+    "outcomes", [("1.0", "0.0"), ("true", "false"), ("True", "False"), ("Yes", "no"), ("YES", "No"), (" 1", "0 ")]
+)
+def test_a_label_is_yes_or_no_however_it_is_written(tmp_path: Path, outcomes: tuple[str, str]) -> None:
+    rows = "".join(f"p{n},2023-01-01,70,{word}\n" for n, word in enumerate(outcomes))
+    result = from_csv(tmp_path, "patient,index_time,weight,outcome\n" + rows)
+    table = Vault(tmp_path / "home").read(result.cohort).to_pandas()
+    assert sorted(table["outcome"]) == [0, 1]
+    assert result.report.positive == 1
+
+
+@pytest.mark.parametrize("kind", ["float64", "bool", "boolean", "Int8", "object"])
+def test_a_label_of_any_type_in_parquet_is_one_or_zero(tmp_path: Path, kind: str) -> None:
+    frame = pd.DataFrame({"patient": ["a", "b", "c"], "index_time": "2023-01-01", "weight": 70.0})
+    frame["outcome"] = pd.Series([1, 0, 1]).astype(kind)
+    frame.to_parquet(tmp_path / "cohort.parquet")
+    source = {"kind": "files", "table": tmp_path / "cohort.parquet"}
+    own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
+    result = pull(plain_study(), own, now=NOW)
+    assert Vault(tmp_path / "home").read(result.cohort)["outcome"].to_pylist().count(1) == 2
+
+
+def test_a_label_that_a_database_keeps_as_a_double_is_one_or_zero(tmp_path: Path, sqlite: Callable[..., str]) -> None:
+    create = "CREATE TABLE c (patient TEXT, index_time TEXT, weight REAL, outcome REAL)"
+    insert = "INSERT INTO c VALUES ('ann', '2023-01-01', 70.5, 2.0), ('bob', '2023-01-02', 1.0, 0.0)"
+    source = {"kind": "sql", "url": sqlite(create, insert), "table": "SELECT * FROM c"}
+    own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
+    of = plain_study().with_settings(label={"positive": ["2"]})
+    assert pull(of, own, now=NOW).report.positive == 1
+
+
+def test_a_word_that_is_neither_yes_nor_no_is_not_taken_for_no(tmp_path: Path) -> None:
+    with pytest.raises(CohortRejected, match=r"label outcome is yes or no.*label\.positive"):
+        from_csv(tmp_path, "patient,index_time,weight,outcome\na,2023-01-01,70,dead\nb,2023-01-01,70,alive\n")
+
+
+def test_a_csv_with_semicolons_and_decimal_commas_is_read_and_said_to_be(tmp_path: Path) -> None:
+    text = "patient;index_time;weight;outcome\na;2023-01-01;70,5;1\nb;2023-01-01;1;0\n"
+    result = from_csv(tmp_path, text)
+    assert sorted(Vault(tmp_path / "home").read(result.cohort)["weight"].to_pylist()) == [1.0, 70.5]
+    assert any("';' between columns and ',' before decimals" in note for note in result.report.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "patient,index_time,weight,outcome,weight\na,2023-01-01,1,0,2\n",
+            "weight is the name of more than one column",
+        ),
+        (
+            "patient,index_time,weight,outcome,Weight\na,2023-01-01,1,0,2\n",
+            "weight is the name of more than one column",
+        ),
+        ('patient,index_time,weight,outcome\n"a,2023-01-01,1,0\nb,2023-01-01,1,0\n', "is not closed"),
+    ],
+)
+def test_a_table_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SourceFailed, match=says):
+        from_csv(tmp_path, text)
+
+
+def test_two_columns_of_one_name_in_a_query_are_refused(tmp_path: Path, sqlite: Callable[..., str]) -> None:
+    url = sqlite("CREATE TABLE c (patient TEXT, index_time TEXT, weight REAL, outcome REAL)")
+    source = {"kind": "sql", "url": url, "table": "SELECT *, weight AS WEIGHT FROM c"}
+    own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
+    with pytest.raises(SourceFailed, match="query for table: weight is the name of more than one column"):
+        pull(plain_study(), own, now=NOW)
 
 
 def test_a_table_without_patients_says_so_and_takes_every_row_for_one(tmp_path: Path) -> None:

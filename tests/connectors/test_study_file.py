@@ -128,6 +128,13 @@ def test_a_rule_over_the_whole_study_points_to_its_first_line(mistakes_in):
     assert mistake == "study.yaml:1 used more than once as a feature or label: age"
 
 
+def test_a_unit_that_nobody_knows_is_refused_where_it_stands(mistakes_in):
+    (mistake,) = mistakes_in(GOOD.replace("kind: continuous,", "kind: continuous, unit: mmHg,"))
+    assert mistake == "study.yaml:3 features[0].unit: mmHg is no UCUM unit; write mg/dL or mm[Hg]"
+    (other,) = mistakes_in(CLINICAL.replace("statistic: last,", "statistic: last, unit: lbs,"))
+    assert "features[1].source.unit: lbs is no UCUM unit" in other
+
+
 def test_a_number_beyond_its_limits_is_told_the_limit(mistakes_in):
     assert mistakes_in(GOOD.replace("trees: 50", "trees: 0")) == ["study.yaml:12 forest.trees: must be at least 1"]
 
@@ -288,7 +295,7 @@ def test_what_is_written_is_read_again_as_the_same_study(tmp_path_factory, words
         name="heart",
         description=text,
         features=(
-            Feature(name="x", kind="continuous", range=(low, low + width), unit=words[0]),
+            Feature(name="x", kind="continuous", range=(low, low + width), unit="mg/dL{" + words[0] + "}"),
             Feature(name="y", kind="categorical", categories=tuple(words)),
         ),
         label=Label(name="died", positive=tuple(words)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from pydantic import ValidationError
+
 from spinney.study import Study
 
 WORDS = {"name": "s", "features": [{"name": "a", "kind": "binary"}], "label": {"name": "y"}}
@@ -16,3 +19,24 @@ def test_a_copy_with_another_setting_has_another_digest() -> None:
     before = study.digest
     assert study.model_copy(update={"version": 2}).digest != before
     assert study.with_settings(split={"seed": 7}).digest != before
+
+
+@pytest.mark.parametrize("name", ["patient", "Patient", "index_time", "ripe", "reason", "y", "Y"])
+@pytest.mark.parametrize("what", ["feature", "label"])
+def test_a_name_that_something_else_has_is_refused(name: str, what: str) -> None:
+    feature, label = (name, "y") if what == "feature" else ("Y", name)
+    words = {"name": "s", "features": [{"name": feature, "kind": "binary"}], "label": {"name": label}}
+    if (feature.lower(), label.lower()) == ("y", "y"):
+        with pytest.raises(ValidationError, match="used more than once"):
+            Study.model_validate(words)
+    else:
+        with pytest.raises(
+            ValidationError, match="is a column of every cohort; give the feature or label another name"
+        ):
+            Study.model_validate(words)
+
+
+def test_names_that_differ_only_in_case_are_refused() -> None:
+    features = [{"name": "Age", "kind": "binary"}, {"name": "age", "kind": "binary"}]
+    with pytest.raises(ValidationError, match="used more than once as a feature or label: Age, age"):
+        Study.model_validate({"name": "s", "features": features, "label": {"name": "y"}})

@@ -84,3 +84,22 @@ def test_resources_are_of_no_use_to_a_study_without_a_definition(tmp_path: Path)
 def test_a_folder_and_a_table_at_once_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="either path"):
         FilesSettings(path=tmp_path, table=tmp_path)
+
+
+def test_a_bundle_that_does_not_fit_into_memory_is_refused_however_small_it_is_packed(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb.json.gz", "wb") as file:
+        for _ in range(65):
+            file.write(b" " * 2**20)
+    with pytest.raises(SourceFailed, match=r"bomb\.json\.gz is larger than 64 MiB unpacked.*write NDJSON"):
+        pull(tmp_path / "bomb.json.gz", tmp_path / "staging")
+
+
+def test_an_endless_line_of_a_mixed_file_is_one_broken_resource(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "export.ndjson.gz", "wb") as file:
+        file.write(json.dumps(patient("ann")).encode() + b"\n")
+        for _ in range(80):
+            file.write(b"x" * 2**20)
+        file.write(b"\n" + json.dumps(observation("2023-01-01", 1.0)).encode())
+    pulled = pull(tmp_path / "export.ndjson.gz", tmp_path / "staging")
+    assert set(pulled.files) == {"Patient", "Observation"}
+    assert pulled.quarantined == {"not a FHIR resource": 1}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney import metrics
 from spinney.cohort import Cohort
+from spinney.curves import Curve, curve
 from spinney.metrics import Figure
 from spinney.model import FederatedForest
 from spinney.parts import Part, folds
@@ -101,6 +102,8 @@ class Outcome:
     decision: Decision
     credit: Mapping[str, Mapping[str, float]]
     model: FederatedForest = field(repr=False)
+    compared: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)  # candidate -> metric, test rows
+    curves: Mapping[str, Curve] = field(default_factory=dict)  # local, the default and the chosen, test rows
 
 
 @dataclass(frozen=True)
@@ -330,9 +333,7 @@ def _measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> O
             **base,  # type: ignore[arg-type]
         )
     seed, draws = study.split.seed, study.choice.bootstrap
-    spans = metrics.intervals(
-        test.y, by_name, test.patients, {"auroc": metrics.weighted_auroc}, resamples=draws, seed=seed
-    )
+    spans = metrics.intervals(test.y, by_name, test.patients, resamples=draws, seed=seed)
     final = by_name[decision.name]
     if decision.calibration is not None:
         final = metrics.calibrated(final, *decision.calibration)
@@ -350,5 +351,11 @@ def _measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> O
         calibration=metrics.calibration(test.y, final),
         gain=gain,
         decision=decision,
+        compared={label: spans[name] for label, name in shown.items()} | {"chosen": figures},
+        curves={
+            label: curve(test.y, votes, test.patients)
+            for label, votes in {**by_name, "chosen": final}.items()
+            if label in ("local", chooser.rules.default, "chosen")
+        },
         **base,  # type: ignore[arg-type]
     )

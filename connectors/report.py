@@ -1,0 +1,26 @@
+"""Reports that people look at: one self-contained HTML file per night and house, in the house's own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from connectors.memory import private_folder, write_whole
+from connectors.report_facts import NightFacts, RoundFacts
+from connectors.report_round import round_page
+from connectors.report_site import site_page
+
+
+def write_site_report(home: Path, facts: NightFacts) -> Path:
+    """Write a site's report of a night and say where it is; a re-run replaces it."""
+    return _written(home, facts.study.name, facts.round, site_page(facts))
+
+
+def write_round_report(home: Path, facts: RoundFacts) -> Path:
+    """Write the coordinator's report of a round and say where it is; a re-run replaces it."""
+    return _written(home, facts.study.name, facts.round, round_page(facts))
+
+
+def _written(home: Path, study: str, number: int, content: str) -> Path:
+    path = private_folder(home / "reports" / study) / f"round-{number}.html"
+    write_whole(path, content.encode())
+    return path

@@ -1,0 +1,270 @@
+"""A site's report of one night: what was decided and why, how good it is, where it comes from, what left the house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from xml.etree.ElementTree import Element
+
+from connectors import report_svg as svg
+from connectors.pull import PullReport
+from connectors.report_facts import NightFacts, of_round
+from connectors.report_html import bullets, el, figure, moment, page, section, size, table, tiles
+from connectors.report_words import (
+    LOWER_IS_BETTER,
+    METRICS,
+    candidate,
+    decided,
+    metric,
+    night_figures,
+    sent,
+    told,
+)
+from spinney.curves import Curve
+from spinney.personalise import Outcome
+
+NO_PATIENT = "Aggregates only: no point, cell or bin of this page rests on fewer than five patients."
+
+
+def site_page(facts: NightFacts) -> str:
+    """The whole page."""
+    where = f"{facts.study.name} · round {facts.round} · {moment(facts.at)}"
+    warn = facts.outcome is None or facts.outcome.decision.question is not None
+    lead = el("p", " ".join(decided(facts)), class_="lead warn" if warn else "lead")
+    footer = el("footer", el("p", f"{NO_PATIENT} Study digest {facts.study.digest[:16]}."))
+    title = f"The night at {facts.site}"
+    return page(title, el("p", where, class_="where"), lead, tiles(night_figures(facts)), *_sections(facts), footer)
+
+
+def _sections(facts: NightFacts) -> Iterator[Element]:
+    if facts.outcome is not None:
+        yield from _notes(facts.outcome)
+        yield from _measured(facts.outcome)
+        yield _credit(facts, facts.outcome)
+    yield from _in_use(facts)
+    yield from _place(facts)
+    yield _quality(facts)
+    yield _letters(facts)
+
+
+def _notes(outcome: Outcome) -> Iterator[Element]:
+    words = [*filter(None, [outcome.decision.question]), *outcome.decision.notes]
+    if words:
+        yield section("To look at", bullets([word[:1].upper() + word[1:] for word in words]))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# How good it is
+
+
+def _measured(outcome: Outcome) -> Iterator[Element]:
+    if not outcome.figures:
+        words = "There are too few test patients for figures and curves; the model was chosen by the study's default."
+        yield section("How good it is", el("p", words))
+        return
+    yield section(
+        "Local against federated",
+        el("p", "Measured on test patients that no choice has seen; the line is the 95 % interval over patients."),
+        el("div", *_comparisons(outcome), class_="figures"),
+        _every_figure(outcome),
+    )
+    yield section("Curves", el("div", *_curves(outcome.curves), class_="figures"), _points(outcome.curves))
+
+
+def _comparisons(outcome: Outcome) -> Iterator[Element]:
+    order = [name for name in ("chosen", "local", *outcome.curves) if name in outcome.compared]
+    for name in ("auroc", "auprc", "brier"):
+        rows = {candidate(label): outcome.compared[label][name] for label in dict.fromkeys(order)}
+        low, high = svg.scale([value for one in rows.values() for value in (one.low, one.high)])
+        better = "lower is better" if name in LOWER_IS_BETTER else "higher is better"
+        alt = f"{metric(name)}, {better}: " + "; ".join(f"{label} {told(one)}" for label, one in rows.items())
+        gain = outcome.gain.get(name)
+        caption = f"{metric(name)}, {better}." + (f" Gain over local: {told(gain, 3, '+')}." if gain else "")
+        yield figure(svg.intervals(alt, rows, low, high), caption)
+
+
+def _every_figure(outcome: Outcome) -> Element:
+    names = [name for name in METRICS if any(name in one for one in outcome.compared.values())]
+    rows = [
+        [candidate(label), *(told(one[name]) if name in one else "" for name in names)]
+        for label, one in outcome.compared.items()
+    ]
+    shown = table(["Model", *map(metric, names)], rows, "Figures of every model on test patients")
+    threshold = f"A patient counts as called from a probability of {outcome.decision.threshold:.2f} on."
+    return el("details", el("summary", "All figures as a table"), shown, el("p", threshold))
+
+
+def _curves(curves: Mapping[str, Curve]) -> Iterator[Element]:
+    order = [name for name in ("chosen", "local", *curves) if name in curves and curves[name].recall]
+    known = {candidate(name): curves[name] for name in dict.fromkeys(order)}
+    if not known:
+        yield el("p", "There are too few test patients for curves.")
+        return
+    names = ", ".join(known)
+    base = next(iter(known.values())).precision[-1]
+    roc = {name: [(0.0, 0.0), *zip(one.alarms, one.recall, strict=True)] for name, one in known.items()}
+    yield figure(
+        svg.curves(f"ROC curves of {names}", "false alarms", "events found", roc, [(0, 0), (1, 1)]),
+        "ROC: the share of events found against the share of false alarms. The fine dots are chance.",
+    )
+    recall = {name: list(zip(one.recall, one.precision, strict=True)) for name, one in known.items()}
+    yield figure(
+        svg.curves(
+            f"Precision-recall curves of {names}",
+            "events found",
+            "alarms that are right",
+            recall,
+            [(0, base), (1, base)],
+        ),
+        "Precision and recall: how many alarms are right. The fine dots are the share of events.",
+    )
+    bins = {name: [(bin.predicted, bin.observed) for bin in one.bins] for name, one in known.items()}
+    yield figure(
+        svg.curves(f"Calibration curves of {names}", "predicted", "observed", bins, [(0, 0), (1, 1)], marked=True),
+        "Calibration: what was predicted and what happened, in groups of patients. The fine dots are perfect.",
+    )
+
+
+def _points(curves: Mapping[str, Curve]) -> Element:
+    rows = [
+        [candidate(name), f"{alarms:.2f}", f"{recall:.2f}", f"{precision:.2f}"]
+        for name, one in curves.items()
+        for alarms, recall, precision in zip(one.alarms, one.recall, one.precision, strict=True)
+    ]
+    head = ["Model", "False alarms", "Events found", "Alarms that are right"]
+    return el(
+        "details",
+        el("summary", "Points of the curves as a table"),
+        table(head, rows, "Points of the curves", (1, 2, 3)),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Where it comes from, and how it does
+
+
+def _credit(facts: NightFacts, outcome: Outcome) -> Element:
+    by_weight = sorted(outcome.credit.items(), key=lambda one: (-one[1]["weight"], one[0]))
+    trees = list(outcome.model.owners_)
+    rows = {
+        site: (one["weight"], f"{one['weight']:.0%} of the vote, {trees.count(site)} trees, {one['gain']:+.3f}")
+        for site, one in by_weight
+    }
+    alt = "Share of the vote by site: " + "; ".join(f"{site} {one['weight']:.0%}" for site, one in by_weight)
+    caption = "The last number is the AUROC that the vote would lose here without that site's trees."
+    return section("Where the useful trees come from", figure(svg.bars(alt, rows, facts.site, 460), caption, wide=True))
+
+
+def _in_use(facts: NightFacts) -> Iterator[Element]:
+    watch = facts.watch
+    if watch is None:
+        return
+    known = f"{watch.known:,} predictions can be held against what happened; {watch.waiting:,} wait for their outcome."
+    parts: list[Element] = [el("p", f"Version {watch.version} is in use. {known}")]
+    if watch.alerts:
+        parts.append(el("p", "A round with new data is wished: " + "; ".join(watch.alerts) + ".", class_="lead warn"))
+    if watch.windows:
+        labels = [str(one.last) for one in watch.windows]
+        alt = "AUROC over time: " + "; ".join(f"until {one.last} {told(one.auroc)}" for one in watch.windows)
+        drawn = svg.over_time(alt, labels, [one.auroc for one in watch.windows], watch.promise)
+        parts.append(figure(drawn, "AUROC on patients whose outcome is known by now, oldest to newest.", wide=True))
+        rows = [
+            [
+                f"{one.first} to {one.last}",
+                f"{one.rows:,}",
+                told(one.auroc),
+                f"{one.predicted:.0%}",
+                f"{one.observed:.0%}",
+            ]
+            for one in watch.windows
+        ]
+        head = ["Index events", "Rows", "AUROC", "Predicted", "Observed"]
+        parts.append(table(head, rows, "The model in use over time", (1, 2, 3, 4)))
+    if watch.drift is not None and watch.drift.warnings:
+        parts += [el("h3", "Patients scored now, against those it learned from"), bullets(watch.drift.warnings)]
+    yield section("In use", *parts)
+
+
+def _place(facts: NightFacts) -> Iterator[Element]:
+    """A site is told with whom it learns, and knows its own vector; the others' vectors stay with the coordinator."""
+    if not facts.vector and not facts.peers:
+        return
+    together = f"The coordinator put {facts.site} together with {', '.join(facts.peers)}." if facts.peers else ""
+    words = "Other sites' vectors are known to the coordinator only, whose report has the map of all sites."
+    parts: list[Element] = [el("p", f"{together} {words}".strip())]
+    if facts.vector:
+        rows = [[name, f"{value:.3f}" if value == value else "not told"] for name, value in facts.vector.items()]
+        shown = table(["Variable", "Mean on the study's scale, or share"], rows, "Characteristic vector", (1,))
+        parts.append(el("details", el("summary", f"What {facts.site} told about itself: {len(rows)} numbers"), shown))
+    yield section("Place among the sites", *parts)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Data, and what left the house
+
+
+def _quality(facts: NightFacts) -> Element:
+    parts: list[Element] = []
+    if facts.pulled is not None:
+        parts.append(el("p", _pulled(facts.pulled)))
+        aside = [*facts.pulled.quarantined.most_common(), *facts.pulled.left_out.most_common()]
+        reasons = [[reason if isinstance(reason, str) else ": ".join(reason), _few(count)] for reason, count in aside]
+        if reasons:
+            parts.append(table(["Set aside or left out", "How many"], reasons, "What became no row", (1,)))
+    if facts.quality is None:
+        parts.append(el("p", "The cohort was not checked tonight."))
+    else:
+        results = sorted(facts.quality.results, key=lambda one: (one.passed, one.severity, one.rule))
+        rows = [
+            ["kept" if one.passed else f"FAILED ({one.severity})", one.rule, f"{one.checked:,}", _few(one.failed)]
+            for one in results
+        ]
+        failed = [row for row, one in zip(rows, results, strict=True) if not one.passed]
+        head = ["Result", "Rule", "Checked", "Failed"]
+        if failed:
+            parts.append(table(head, failed, "Quality rules that were not kept", (2, 3)))
+        kept = el("summary", f"{len(rows) - len(failed)} of {len(rows)} rules were kept; all of them as a table")
+        parts.append(el("details", kept, table(head, rows, "All quality rules", (2, 3))))
+    parts += _drift(facts)
+    return section("Data quality and drift", *parts)
+
+
+def _pulled(pulled: PullReport) -> str:
+    newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
+    aside = f"{_few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
+    return (
+        f"{pulled.rows:,} rows with a known outcome ({_few(pulled.positive)} events) and {_few(pulled.unripe)} that "
+        f"are still open, from {pulled.index_events:,} index events; {aside}.{newest}"
+    )
+
+
+def _drift(facts: NightFacts) -> list[Element]:
+    head = el("h3", "Compared with the last cohort")
+    if facts.drift is None:
+        return [head, el("p", "There is no earlier cohort of this study to compare with.")]
+    if not facts.drift.shifts:
+        return [head, el("p", "No column could be compared.")]
+    largest = sorted(facts.drift.shifts, key=lambda one: -one.index)[:8]
+    rows = {one.column: (one.index, f"{one.index:.2f}{', a shift' if one.noticed else ''}") for one in largest}
+    alt = "Population stability index: " + "; ".join(f"{one.column} {one.index:.2f}" for one in largest)
+    caption = (
+        "Population stability index of the columns that moved most; from 0.1 on a slight, from 0.25 on a large shift."
+    )
+    warned = bullets(facts.drift.warnings) if facts.drift.warnings else el("p", "Nothing moved more than chance would.")
+    return [head, warned, figure(svg.bars(alt, rows, width=460), caption, wide=True)]
+
+
+def _letters(facts: NightFacts) -> Element:
+    lines = sent(of_round(facts.lines, facts.study.name, facts.round))
+    if not lines:
+        return section("What left the house", el("p", "Nothing left this house tonight."))
+    rows = [[line.time[11:19], line.entry.sentence(), size(line.entry.bytes), line.entry.digest[:12]] for line in lines]
+    head = ["Time (UTC)", "What", "Size", "Digest"]
+    total = size(sum(line.entry.bytes for line in lines))
+    where = f"lines {lines[0].number} to {lines[-1].number} of the audit log"
+    words = f"{len(lines)} messages, {total}; {where}."
+    return section("What left the house", el("p", words), table(head, rows, "Messages that left the house", (2,)))
+
+
+def _few(count: int) -> str:
+    """A handful of patients is told as a handful."""
+    return f"{count:,}" if count == 0 or count >= 5 else "fewer than 5"

@@ -1,0 +1,237 @@
+"""Drawings for reports, as SVG that needs no colour: models differ in dash and mark, and names stand beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element
+
+from connectors.report_html import el
+from spinney.metrics import Figure
+
+INK, QUIET, GRID = "#1b2733", "#44525f", "#d9dfe4"
+WIDTH = 360
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How one model is drawn."""
+
+    colour: str
+    dash: str | None
+    mark: str
+    width: float = 1.8
+
+
+PENS = (
+    Pen("#0b5c8a", None, "disc", 2.6),
+    Pen("#8a4b08", "7 4", "square"),
+    Pen("#4b4b4b", "2 3", "triangle"),
+    Pen("#6a2c8a", "8 3 2 3", "diamond"),
+)
+Points = Sequence[tuple[float, float]]
+
+
+def drawing(width: float, height: float, name: str, *children: Element | None) -> Element:
+    """An SVG with an accessible name."""
+    view = f"0 0 {width:.0f} {height:.0f}"
+    title = el("title", name)
+    return el("svg", title, *children, role="img", aria_label=name, viewBox=view, xmlns="http://www.w3.org/2000/svg")
+
+
+def curves(name: str, x: str, y: str, lines: Mapping[str, Points], guide: Points = (), marked: bool = False) -> Element:
+    """Lines in the unit square, with their names below. `guide` is what chance or perfection would draw."""
+    left, top, side = 44, 10, 300
+    below = top + side
+
+    def at(point: tuple[float, float]) -> tuple[float, float]:
+        return left + side * point[0], below - side * point[1]
+
+    parts: list[Element | None] = [*_unit_grid(left, top, side, x, y)]
+    if guide:
+        parts.append(_path([at(point) for point in guide], Pen("#7a8893", "1 4", "", 1.5)))
+    for (label, points), pen in reversed(list(zip(lines.items(), PENS, strict=False))):
+        placed = [at(point) for point in points]
+        parts.append(_path(placed, pen))
+        parts += [_mark(*place, pen, label) for place in placed] if marked else []
+    for row, (label, pen) in enumerate(zip(lines, PENS, strict=False)):
+        level = below + 52 + 18 * row
+        parts += [
+            _path([(left, level), (left + 34, level)], pen),
+            _mark(left + 17, level, pen, None) if marked else None,
+        ]
+        parts.append(_words(left + 42, level + 4, label))
+    return drawing(WIDTH, below + 52 + 18 * len(lines), name, *parts)
+
+
+def intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, digits: int = 2) -> Element:
+    """A value and its interval per row, on one scale from `low` to `high`."""
+    left, right, step = 8, WIDTH - 8, 46
+
+    def at(value: float) -> float:
+        return left + (right - left) * (min(max(value, low), high) - low) / ((high - low) or 1)
+
+    bottom = step * len(rows) + 6
+    parts: list[Element | None] = []
+    for tick in _ticks(low, high):
+        parts.append(_line(at(tick), 0, at(tick), bottom, GRID))
+        parts.append(_words(at(tick), bottom + 15, f"{tick:g}", anchor=_anchor(at(tick), left, right), fill=QUIET))
+    for row, ((label, figure), pen) in enumerate(zip(rows.items(), PENS, strict=False)):
+        level = step * row + 34
+        told = f"{figure.value:.{digits}f} ({figure.low:.{digits}f} to {figure.high:.{digits}f})"
+        parts.append(_words(left, level - 14, label))
+        parts.append(_words(right, level - 14, told, anchor="end"))
+        if math.isfinite(figure.low) and math.isfinite(figure.high):
+            ends = (at(figure.low), level), (at(figure.high), level)
+            parts.append(_path(ends, Pen(pen.colour, None, "", 2)))
+            parts += [_line(x, level - 4, x, level + 4, pen.colour) for x, _ in ends]
+        if math.isfinite(figure.value):
+            parts.append(_mark(at(figure.value), level, pen, f"{label}: {told}", 5))
+    return drawing(WIDTH, bottom + 20, name, *parts)
+
+
+def bars(name: str, rows: Mapping[str, tuple[float, str]], strong: str = "", width: float = WIDTH) -> Element:
+    """A bar per row, from 0 to the largest; words at the right. `strong` is drawn filled, the others hatched."""
+    largest = max([value for value, _ in rows.values()] or [1]) or 1
+    step, parts = 38, [_hatch()]
+    for row, (label, (value, told)) in enumerate(rows.items()):
+        level = step * row
+        fill = "#0b5c8a" if label == strong else "url(#hatch)"
+        parts.append(_words(4, level + 13, label, weight="bold" if label == strong else None))
+        parts.append(_words(width - 4, level + 13, told, anchor="end"))
+        long = max((width - 8) * max(value, 0) / largest, 0.5)
+        parts.append(el("rect", x=4, y=level + 18, width=float(long), height=12, fill=fill, stroke=INK))
+    return drawing(width, step * len(rows) + 2, name, *parts)
+
+
+def over_time(name: str, labels: Sequence[str], figures: Sequence[Figure], promise: Figure | None) -> Element:
+    """Intervals side by side from the oldest to the newest, against a promise that is drawn across."""
+    left, right, top, below = 40, 640, 24, 200
+    bounds = [value for one in figures for value in (one.low, one.high)] + ([promise.value] if promise else [])
+    low, high = scale(bounds)
+
+    def level(value: float) -> float:
+        return below - (below - top) * (value - low) / ((high - low) or 1)
+
+    parts: list[Element | None] = []
+    for tick in _ticks(low, high):
+        parts += [_line(left, level(tick), right, level(tick), GRID)]
+        parts.append(_words(left - 6, level(tick) + 4, f"{tick:g}", anchor="end", fill=QUIET))
+    if promise is not None:
+        parts.append(_path([(left, level(promise.value)), (right, level(promise.value))], Pen(INK, "6 4", "", 1.5)))
+        parts.append(_words(right, level(promise.value) - 5, f"promised {promise.value:.2f}", anchor="end"))
+    width = (right - left) / max(len(figures), 1)
+    for place, (label, figure) in enumerate(zip(labels, figures, strict=True)):
+        x = left + width * (place + 0.5)
+        parts.append(_path([(x, level(figure.low)), (x, level(figure.high))], Pen(PENS[0].colour, None, "", 2)))
+        parts.append(_mark(x, level(figure.value), PENS[0], f"{label}: {figure.value:.2f}", 5))
+        parts.append(_words(x, below + 16 + 14 * (place % 2), label, anchor="middle", fill=QUIET))
+    return drawing(650, below + 36, name, *parts)
+
+
+def site_map(name: str, places: Mapping[str, tuple[float, float]], clusters: Sequence[Sequence[str]]) -> Element:
+    """Sites in the plane: the mark says the cluster, the name stands beside it."""
+    width, height, edge = 640, 420, 40
+    known = list(places.values()) or [(0.0, 0.0)]
+    centre = [(max(axis) + min(axis)) / 2 for axis in zip(*known, strict=True)]
+    spread = max(*(max(axis) - min(axis) for axis in zip(*known, strict=True)), 1e-9)
+    scale_by = min((width - 4 * edge) / spread, (height - 2 * edge) / spread)
+    parts: list[Element | None] = [
+        el("rect", x=1, y=1, width=width - 2, height=height - 2, fill="#fbfcfd", stroke="#9aa7b2")
+    ]
+    cluster_of = {site: number for number, members in enumerate(clusters) for site in members}
+    taken: list[tuple[float, float, float]] = []
+    for site, (x, y) in sorted(places.items()):
+        across, down = width / 2 + (x - centre[0]) * scale_by, height / 2 - (y - centre[1]) * scale_by
+        number = cluster_of.get(site, 0)
+        pen = PENS[number % len(PENS)]
+        label = f"{site} ({chr(ord('A') + number % 26)})" if len(clusters) > 1 else site
+        parts.append(_mark(across, down, pen, label, 7))
+        long = 7.0 * len(label)
+        to_left = across + 12 + long > width - 6
+        start = across - 12 - long if to_left else across + 12
+        level = _free_level(down + 4, start, long, taken, height)
+        parts.append(_words(start + (long if to_left else 0), level, label, anchor="end" if to_left else "start"))
+    return drawing(width, height, name, *parts)
+
+
+def scale(values: Sequence[float], smallest: float = 0.1) -> tuple[float, float]:
+    """A round lower and upper end for these values, within 0..1."""
+    known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = math.floor(min(known) * 20) / 20, math.ceil(max(known) * 20) / 20
+    if high - low < smallest:
+        low, high = low - smallest / 2, high + smallest / 2
+    return max(0.0, low), min(1.0, max(high, low + smallest))
+
+
+def _free_level(
+    level: float, start: float, long: float, taken: list[tuple[float, float, float]], height: float
+) -> float:
+    """The nearest height at which a text of this length overlaps no other."""
+    for shift in (offset * sign for offset in range(0, 400, 4) for sign in (1, -1)):
+        free = all(
+            abs(level + shift - other) >= 15 or start > end or start + long < begin for other, begin, end in taken
+        )
+        if free and 14 <= level + shift <= height - 6:
+            taken.append((level + shift, start, start + long))
+            return level + shift
+    return level
+
+
+def _unit_grid(left: float, top: float, side: float, x: str, y: str) -> list[Element]:
+    parts = []
+    for tick in (0, 0.25, 0.5, 0.75, 1):
+        across, up = left + side * tick, top + side * (1 - tick)
+        parts += [_line(across, top, across, top + side, GRID), _line(left, up, left + side, up, GRID)]
+        parts.append(_words(across, top + side + 15, f"{tick:g}", anchor="middle", fill=QUIET))
+        parts.append(_words(left - 5, up + 4, f"{tick:g}", anchor="end", fill=QUIET))
+    parts.append(_words(left + side / 2, top + side + 33, x, anchor="middle"))
+    upright = _words(12, top + side / 2, y, anchor="middle")
+    upright.set("transform", f"rotate(-90 12 {top + side / 2:g})")
+    return [*parts, upright]
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    step = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if (high - low) / one <= 6)
+    first = math.ceil(round(low / step, 6))
+    return [round(number * step, 4) for number in range(first, math.floor(round(high / step, 6)) + 1)]
+
+
+def _anchor(x: float, left: float, right: float) -> str:
+    return "start" if x - left < 12 else "end" if right - x < 12 else "middle"
+
+
+def _path(points: Points, pen: Pen) -> Element:
+    way = " ".join(f"{'L' if number else 'M'}{x:.1f} {y:.1f}" for number, (x, y) in enumerate(points))
+    return el("path", d=way, fill="none", stroke=pen.colour, stroke_width=float(pen.width), stroke_dasharray=pen.dash)
+
+
+def _mark(x: float, y: float, pen: Pen, name: str | None, r: float = 3.5) -> Element:
+    title = el("title", name) if name else None
+    if pen.mark == "disc":
+        return el("circle", title, cx=float(x), cy=float(y), r=float(r), fill=pen.colour)
+    corners = {
+        "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
+        "triangle": [(0, -1.3), (1.2, 1), (-1.2, 1)],
+        "diamond": [(0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)],
+    }[pen.mark]
+    points = " ".join(f"{x + r * across:.1f},{y + r * down:.1f}" for across, down in corners)
+    return el("polygon", title, points=points, fill="#fff", stroke=pen.colour, stroke_width=2)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> Element:
+    return el("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), stroke=colour)
+
+
+def _words(
+    x: float, y: float, words: str, anchor: str = "start", fill: str = INK, weight: str | None = None
+) -> Element:
+    return el("text", words, x=float(x), y=float(y), text_anchor=anchor, fill=fill, font_weight=weight)
+
+
+def _hatch() -> Element:
+    stripe = el("path", d="M0 6L6 0", stroke="#8a4b08", stroke_width=1)
+    tile = el("rect", width=6, height=6, fill="#fff")
+    pattern = el("pattern", tile, stripe, id="hatch", width=6, height=6, patternUnits="userSpaceOnUse")
+    return el("defs", pattern)

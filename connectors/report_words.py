@@ -1,0 +1,172 @@
+"""What a night came to in sentences and key figures: for the top of a report, and for people who look at a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from connectors.audit import Line
+from connectors.report_facts import NightFacts, RoundFacts, of_round, steps_in
+from connectors.report_html import size
+from spinney.metrics import Figure
+from spinney.personalise import Outcome
+
+CANDIDATES = {
+    "local": "local forest",
+    "fedrf": "equal votes of all trees",
+    "bofrf": "federated forest (BOFRF)",
+    "bofrf own trees": "own trees, weighed by all sites",
+    "personalised": "personalised selection",
+    "champion": "champion so far",
+    "incumbent": "champion so far",
+    "chosen": "chosen model",
+}
+METRICS = {
+    "auroc": "AUROC",
+    "auprc": "AUPRC",
+    "brier": "Brier score",
+    "mcc": "MCC",
+    "sensitivity": "Sensitivity",
+    "specificity": "Specificity",
+}
+LOWER_IS_BETTER = frozenset({"brier"})
+Rows = list[dict[str, str]]
+
+
+def candidate(name: str) -> str:
+    """A candidate's name for people."""
+    return CANDIDATES.get(name, name)
+
+
+def metric(name: str) -> str:
+    return METRICS.get(name, name)
+
+
+def told(figure: Figure | None, digits: int = 2, sign: str = "") -> str:
+    """A figure with its interval."""
+    if figure is None or not math.isfinite(figure.value):
+        return "not known"
+    value = f"{figure.value:{sign}.{digits}f}"
+    if not (math.isfinite(figure.low) and math.isfinite(figure.high)):
+        return value
+    return f"{value} ({figure.low:{sign}.{digits}f} to {figure.high:{sign}.{digits}f})"
+
+
+def decided(facts: NightFacts) -> tuple[str, str]:
+    """Two sentences: what was decided, and why."""
+    outcome, standing = facts.outcome, facts.standing
+    kept = f"{facts.site} keeps version {standing.champion}" if standing.champion else f"{facts.site} has no model yet"
+    if outcome is None:
+        return f"There is no new model tonight; {kept}.", f"The reason: {facts.missed.rstrip('.') or 'not known'}."
+    model = outcome.model
+    owners = len({*model.owners_})
+    of = "its own trees" if {*model.owners_} == {facts.site} else f"trees of {owners} sites"
+    what = f"{facts.site} chose the {candidate(outcome.decision.name)}: {len(model.owners_):,} {of}"
+    if standing.version and standing.version == standing.champion:
+        what += f", in use from now on as version {standing.version}"
+    elif standing.version:
+        use = f"version {standing.champion} stays in use" if standing.champion else "no version is in use yet"
+        what += f", registered as version {standing.version} while {use}"
+    return f"{what}.", f"The reason: {'; '.join(filter(None, _reasons(facts, outcome)))}."
+
+
+def _reasons(facts: NightFacts, outcome: Outcome) -> Iterable[str]:
+    yield outcome.decision.reason.rstrip(".")
+    yield facts.standing.words.rstrip(".")
+    chosen, local = outcome.auroc.get("chosen"), outcome.auroc.get("local")
+    if chosen is not None and local is not None and outcome.decision.name != "local":
+        yield f"on test patients its AUROC is {chosen.value:.2f} against {local.value:.2f} of the local forest"
+
+
+def sent(lines: Sequence[Line]) -> list[Line]:
+    """What left the house."""
+    return [line for line in lines if line.entry.direction == "sent"]
+
+
+def night_figures(facts: NightFacts) -> list[tuple[str, str]]:
+    """The night's key figures: (figure, what it is)."""
+    pairs: list[tuple[str, str]] = []
+    outcome = facts.outcome
+    if outcome is not None:
+        pairs.append((told(outcome.auroc.get("chosen")), "AUROC of the chosen model on test patients"))
+        pairs.append((told(outcome.auroc.get("local")), "AUROC of the local forest"))
+        if "auroc" in outcome.gain:
+            pairs.append((told(outcome.gain["auroc"], 3, "+"), "gain in AUROC over the local forest"))
+        foreign = sum(credit["weight"] for site, credit in outcome.credit.items() if site != facts.site)
+        pairs.append((f"{foreign:.0%}", "of the vote comes from other sites' trees"))
+        pairs.append((f"{outcome.patients:,}", f"patients, {outcome.rows:,} rows"))
+    if facts.quality is not None:
+        failed = len(facts.quality.failures("critical")) + len(facts.quality.failures("warning"))
+        pairs.append((f"{failed} of {len(facts.quality.results)}", "quality rules not kept"))
+    letters = sent(of_round(facts.lines, facts.study.name, facts.round))
+    pairs.append((size(sum(line.entry.bytes for line in letters)), f"left the house in {len(letters)} messages"))
+    return pairs
+
+
+def round_figures(facts: RoundFacts) -> list[tuple[str, str]]:
+    """The round's key figures: (figure, what it is)."""
+    steps = steps_in(of_round(facts.lines, facts.study.name, facts.round))
+    took_part = [site for site in facts.described if site not in facts.absent]
+    return [
+        (f"{len(took_part)} of {len({*facts.described, *facts.absent})}", "sites took part to the end"),
+        (f"{len(facts.clusters)}", "clusters of sites that learned together"),
+        (f"{sum(step.seconds for step in steps):,.0f} s", f"in {len(steps)} steps"),
+        (size(sum(step.bytes for step in steps)), "passed through the exchange"),
+    ]
+
+
+def round_ended(facts: RoundFacts) -> tuple[str, str]:
+    """Two sentences: how the round ended, and who was in it."""
+    if facts.void:
+        what = f"Round {facts.round} is void: {facts.void.rstrip('.')}."
+    else:
+        what = f"Round {facts.round} ended with the common model {facts.model[:12]}."
+    there = sorted(site for site in facts.described if site not in facts.absent)
+    who = f"{len(there)} sites took part ({', '.join(there)})" if there else "No site took part to the end"
+    away = f"; {len(facts.absent)} did not ({', '.join(sorted(facts.absent))})" if facts.absent else ""
+    return what, f"{who}{away}."
+
+
+def markdown(title: str, sentences: Sequence[str], figures: Sequence[tuple[str, str]]) -> str:
+    """The top of a report as Markdown."""
+    rows = "\n".join(f"| {_cell(what)} | {_cell(figure)} |" for figure, what in figures)
+    return f"# {_cell(title)}\n\n{_cell(' '.join(sentences))}\n\n| | |\n|---|---:|\n{rows}\n"
+
+
+def night_markdown(facts: NightFacts) -> str:
+    """A night's decision and key figures as Markdown."""
+    return markdown(f"{facts.study.name}, round {facts.round} at {facts.site}", decided(facts), night_figures(facts))
+
+
+def round_markdown(facts: RoundFacts) -> str:
+    """A round's end and key figures as Markdown."""
+    return markdown(f"{facts.study.name}, round {facts.round}", round_ended(facts), round_figures(facts))
+
+
+def comparison_rows(outcome: Outcome) -> Rows:
+    """Every candidate's figures on test patients, a row each."""
+    names = ("auroc", "auprc", "brier")
+    return [
+        {"model": candidate(label), **{metric(name): told(figures.get(name)) for name in names}}
+        for label, figures in outcome.compared.items()
+    ]
+
+
+def credit_rows(outcome: Outcome) -> Rows:
+    """Where the vote comes from, a row per site."""
+    by_weight = sorted(outcome.credit.items(), key=lambda one: (-one[1]["weight"], one[0]))
+    return [
+        {
+            "site": site,
+            "share of the vote": f"{credit['weight']:.0%}",
+            "AUROC lost without it": f"{credit['gain']:+.3f}",
+        }
+        for site, credit in by_weight
+    ]
+
+
+def _cell(words: str) -> str:
+    """Names come from other houses: nothing in them may become markup."""
+    for sign in ("\\", "|", "<", "[", "`", "*", "_"):
+        words = words.replace(sign, f"\\{sign}")
+    return " ".join(words.split())

@@ -11,6 +11,7 @@ from connectors.drift import Drift
 from connectors.monitor import Watch
 from connectors.pull import PullReport
 from connectors.quality import QualityReport
+from spinney.algorithms.bofrf import Bofrf, grouped
 from spinney.messages import Description
 from spinney.personalise import Outcome
 from spinney.study import Study
@@ -66,10 +67,18 @@ class RoundFacts:
     model: str = ""  # digest of the common model; empty: the round is void
     void: str = ""
     described: Mapping[str, Description] = field(default_factory=dict)
-    clusters: Sequence[Sequence[str]] = ()
     absent: Mapping[str, str] = field(default_factory=dict)  # site -> why
     figures: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of sites that share them
     lines: Sequence[Line] = ()  # of the audit log
+
+    @property
+    def clusters(self) -> list[tuple[str, ...]]:
+        """Who learned together: decided by the vectors and the study's seed, so it can be said again."""
+        if not self.described:
+            return []
+        if isinstance(self.study.algorithm, Bofrf):
+            return grouped(dict(self.described), self.study)
+        return [tuple(sorted(self.described))]
 
 
 def of_round(lines: Iterable[Line], study: str, number: int) -> list[Line]:

@@ -9,7 +9,7 @@ from connectors.audit import Line
 from connectors.report_facts import NightFacts, RoundFacts, of_round, steps_in
 from connectors.report_html import size
 from spinney.metrics import Figure
-from spinney.personalise import Outcome
+from spinney.personalise import DEFAULT_REASON, Outcome
 
 CANDIDATES = {
     "local": "local forest",
@@ -71,7 +71,8 @@ def decided(facts: NightFacts) -> tuple[str, str]:
 
 
 def _reasons(facts: NightFacts, outcome: Outcome) -> Iterable[str]:
-    yield outcome.decision.reason.rstrip(".")
+    reason = outcome.decision.reason.rstrip(".")
+    yield f"{reason}, and the local forest is not better beyond noise" if reason == DEFAULT_REASON else reason
     yield facts.standing.words.rstrip(".")
     chosen, local = outcome.auroc.get("chosen"), outcome.auroc.get("local")
     if chosen is not None and local is not None and outcome.decision.name != "local":

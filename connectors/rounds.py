@@ -28,7 +28,7 @@ from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Decline, House, Message, Parcel, content_digest
-from spinney.messages import Description, Enrolment
+from spinney.messages import Description, Done, Enrolment
 from spinney.personalise import Outcome
 from spinney.study import Study
 from spinney.summing import key_words
@@ -106,6 +106,8 @@ class CoordinatorRound:
         self.left_out: dict[str, str] = {}
         self._memory, self._all, self._asked = memory, sorted(sites), 0
         self._keys: dict[str, KeyNote] = {}
+        self.described: dict[str, Description] = {}  # for the report: what sites told about themselves
+        self.figures: dict[str, Mapping[str, float]] = {}  # and about their models, where they agreed to share it
 
     @property
     def sites(self) -> Sequence[str]:
@@ -153,6 +155,10 @@ class CoordinatorRound:
             replies[site] = reply
             if isinstance(reply, INTRODUCTIONS):
                 self._keys[site] = KeyNote(reply.key, reply.present, reply.signature)
+            if isinstance(reply, Description):
+                self.described[site] = reply
+            elif isinstance(reply, Done) and reply.figures:
+                self.figures[site] = reply.figures
         return replies
 
     def _fates(self, step: str, attempt: int, sites: list[str]) -> dict[str, str]:

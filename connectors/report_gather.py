@@ -1,0 +1,75 @@
+"""The facts of a night from where they are: the round, the vault and the audit log."""
+
+from __future__ import annotations
+
+from connectors.checked import Checked
+from connectors.encoded import read_encoded
+from connectors.monitor import Watch
+from connectors.pull import PullReport
+from connectors.report_facts import NightFacts, RoundFacts, Standing, of_round
+from connectors.rounds import CoordinatorRound, Over
+from connectors.site_night import Part, SiteNights
+from connectors.vault import CohortRef
+from spinney.describe import characteristic_vector, vector_names
+from spinney.errors import Declined
+from spinney.parts import Part as Share
+from spinney.study import Study
+
+
+def site_facts(
+    nights: SiteNights,
+    part: Part | None,
+    *,
+    missed: str = "",
+    pulled: PullReport | None = None,
+    checked: Checked | None = None,
+    standing: Standing | None = None,
+    watch: Watch | None = None,
+) -> NightFacts:
+    """A site's night. Without a part in a round, `missed` says why."""
+    outcome = part.outcome if part else None
+    number = part.number if part else nights.rounds.newest
+    void = part.over.void if part else ""
+    return NightFacts(
+        nights.study,
+        nights.name,
+        number,
+        nights.clock.now(),
+        outcome=outcome,
+        missed=missed or void,
+        standing=standing or Standing(),
+        pulled=pulled,
+        quality=checked.quality if checked else None,
+        drift=checked.drift if checked else None,
+        lines=of_round(nights.audit.lines(), nights.study.name, number),
+        vector=told_vector(part.cohort, nights.study) if part else {},
+        peers=sorted({*outcome.credit} - {nights.name}) if outcome else (),
+        watch=watch,
+    )
+
+
+def round_facts(asking: CoordinatorRound, over: Over) -> RoundFacts:
+    """A round as its coordinator saw it."""
+    desk = asking.desk
+    return RoundFacts(
+        asking.study,
+        desk.me,
+        asking.round,
+        desk.clock.now(),
+        model=over.model,
+        void=over.void,
+        described=asking.described,
+        absent=asking.left_out,
+        figures=asking.figures,
+        lines=of_round(desk.audit.lines(), asking.study.name, asking.round),
+    )
+
+
+def told_vector(cohort: CohortRef, study: Study) -> dict[str, float]:
+    """The characteristic vector as `join` tells it; empty where the cohort is too small to tell."""
+    training = read_encoded(cohort, study).rows(Share.TRAINING)
+    try:
+        vector = characteristic_vector(training, study.privacy)
+    except Declined:
+        return {}
+    return dict(zip(vector_names(training, study.privacy.missing_rates), vector.tolist(), strict=True))

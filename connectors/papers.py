@@ -1,7 +1,7 @@
 """The papers of a study in one house: what people here have approved, and nothing else counts.
 
     studies/<study>/study.yaml      the approved text; approval.json pins its digest
-    studies/<study>/invite.json     whose study it is (sites only)
+    studies/<study>/invite.json     whose study it is (sites only); proposed.yaml is the study that came with it
     studies/<study>/rosters/<n>.json   every approved roster; in-force.json says under which version rounds run
 
 Every decision is a line in the audit log.
@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from connectors.audit import Audit, Entry
 from connectors.exchange import Clock, SystemClock
-from connectors.exchange.address import check_name
+from connectors.exchange.address import check_name, is_name
 from connectors.memory import private_folder, write_whole
 from connectors.roster import Changes, Digest, Invite, Roster, RosterRefused, accept, read_document, write_document
 from connectors.study_file import read_study
@@ -90,7 +90,7 @@ class Papers:
         pinned = Approval(digest=study.digest, time=now, by=by, settings=study.model_dump(mode="json"))
         write_whole(self.folder / "approval.json", (pinned.model_dump_json(indent=2) + "\n").encode())
         words = f"version {study.version} of the study may run here, digest {study.digest[:16]}"
-        self.note("decided", "StudyApproval", f"{_decided(by)}: {words}.", peer=by, digest=study.digest)
+        self.note("decided", "StudyApproval", f"{decided(by)}: {words}.", peer=by, digest=study.digest)
         return self.study
 
     # -----------------------------------------------------------------------------------------------------------
@@ -106,6 +106,13 @@ class Papers:
         """From now on only this coordinator's rosters count."""
         private_folder(self.folder)
         write_document(invite, self.folder / "invite.json")
+        if invite.text:
+            write_whole(self.proposed, invite.text.encode())
+
+    @property
+    def proposed(self) -> Path:
+        """The study as it came with the invite; nobody has to have approved it."""
+        return self.folder / "proposed.yaml"
 
     # -----------------------------------------------------------------------------------------------------------
     # Rosters
@@ -168,7 +175,7 @@ class Papers:
         """Somebody has confirmed these names and keys."""
         changes = self.changes(roster, afresh=afresh)
         self.keep_roster(roster)
-        words = f"{_decided(by)}: version {roster.version} of the roster is confirmed; {changes.in_words()}."
+        words = f"{decided(by)}: version {roster.version} of the roster is confirmed; {changes.in_words()}."
         self.note("decided", "RosterApproval", words, peer=by, digest=roster.digest)
         return changes
 
@@ -204,14 +211,20 @@ def papers_in(home: Path) -> list[str]:
     return sorted(path.parent.name for path in (home / "studies").glob("*/approval.json"))
 
 
+def known_in(home: Path) -> list[str]:
+    """The studies that this house has papers of, approved or not."""
+    return sorted(path.name for path in (home / "studies").glob("*/") if is_name(path.name))
+
+
 def the_study(home: Path) -> str:
     """The study of a house that has one; with several, somebody has to say which."""
     names = papers_in(home)
     if len(names) != 1:
         known = f"the studies here are {', '.join(names)}: name one" if names else "no study is approved here"
-        raise NotApproved(f"{known}; to approve one: spinney site approve STUDY")
+        raise NotApproved(f"{known}; to approve one: spinney site approve STUDY, or spinney coordinator approve STUDY")
     return names[0]
 
 
-def _decided(by: str) -> str:
+def decided(by: str) -> str:
+    """How a decision begins in the audit log."""
     return f"Decided by {by}" if by else "Decided"

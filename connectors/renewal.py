@@ -16,6 +16,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field
@@ -23,7 +24,7 @@ from pydantic import Field
 from connectors.exchange import Address, Exchange, ExchangeError, SecondCopy
 from connectors.keys import Identity, KeyRing
 from connectors.memory import write_whole
-from connectors.papers import NotApproved, Papers
+from connectors.papers import NotApproved, Papers, known_in
 from connectors.roster import (
     LARGEST,
     Digest,
@@ -290,13 +291,20 @@ def _coordinator(papers: Papers) -> str:
 def settle_keys(papers: Papers) -> None:
     """Destroy this house's old key once no study here needs it any more."""
     needed: set[bytes] = set()
-    for folder in sorted(papers.folder.parent.iterdir()):
-        study = Papers(papers.home, folder.name)
+    for study in (Papers(papers.home, name) for name in known_in(papers.home)):
         versions = [version for version in study.approved_versions if version >= study.version_in_force]
         if not versions:
             return  # joined with the old key, and nobody knows yet with which it will be listed
         needed |= {key for version in versions for key in study.approved(version).keys.values()}
     KeyRing(papers.home).retire_old(needed)
+
+
+def key_in_use(home: Path) -> Identity:
+    """The key that a roster lists, where this house has several; or else its first."""
+    ring = KeyRing(home)
+    newest = [Papers(home, study).newest for study in known_in(home)]
+    listed = {key for roster in newest if roster is not None for key in roster.keys.values()}
+    return next((one for one in ring.all().values() if one.public in listed), None) or ring.identity()
 
 
 def signer(papers: Papers, me: str) -> Identity:

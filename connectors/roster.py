@@ -25,7 +25,7 @@ from connectors.memory import write_whole
 from spinney.base import Name, Settings
 from spinney.errors import Refused
 
-LARGEST = 5_000_000
+LARGEST, LARGEST_TEXT = 5_000_000, 2_000_000
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Public Ed25519 key, hexadecimal.")]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256, hexadecimal.")]
 
@@ -75,6 +75,7 @@ class Invite(Document):
     coordinator: Name
     key: Key
     exchange: str = Field(description="Where messages are exchanged; access to it is given on another way.")
+    text: str = Field("", max_length=LARGEST_TEXT, description="The study itself, as YAML.")
 
 
 class Joining(Document):
@@ -161,16 +162,18 @@ def found(study: str, coordinator: str, identity: Identity) -> Roster:
     return Roster(study=study, version=1, coordinator=coordinator, members=members).signed(identity)
 
 
-def invite(roster: Roster, study_digest: str, site: str, exchange: str, identity: Identity) -> Invite:
+def invite(roster: Roster, study_digest: str, site: str, exchange: str, identity: Identity, text: str = "") -> Invite:
     """For one hospital, under the name that it will have."""
-    return Invite(
-        study=roster.study,
-        study_digest=study_digest,
-        site=site,
-        coordinator=roster.coordinator,
-        key=identity.public.hex(),
-        exchange=exchange,
-    ).signed(identity)
+    plain = {
+        "study": roster.study,
+        "study_digest": study_digest,
+        "site": site,
+        "coordinator": roster.coordinator,
+        "key": identity.public.hex(),
+        "exchange": exchange,
+        "text": text,
+    }
+    return _checked(Invite, plain, f"the invite of {site[:80]}").signed(identity)
 
 
 def admit(roster: Roster, invited: Invite, joining: Joining, identity: Identity) -> Roster:
@@ -216,10 +219,15 @@ def _next(roster: Roster, identity: Identity, **changes: object) -> Roster:
 
 def join(invited: Invite, identity: Identity) -> Joining:
     """The answer to an invite."""
-    if not invited.is_signed_by(invited.key):
-        raise RosterRefused("the invite was changed on the way; ask for it again")
+    check_invite(invited)
     key = identity.public.hex()
     return Joining(study=invited.study, invite=invited.digest, site=invited.site, key=key).signed(identity)
+
+
+def check_invite(invited: Invite) -> None:
+    """Whether it is as its coordinator wrote it; whose key that is, people ask by telephone."""
+    if not invited.is_signed_by(invited.key):
+        raise RosterRefused("the invite was changed on the way; ask for it again")
 
 
 def rotation(old: Identity, new: Identity) -> Rotation:

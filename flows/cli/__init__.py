@@ -13,10 +13,11 @@ from spinney.errors import SpinneyError
 
 COMMANDS = {
     "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
+    "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
     "demo": ("flows.cli.demo:demo", "Make up data to try Spinney on."),
     "keys": ("flows.cli.keys:keys", "Make, show and rotate this house's signing key."),
     "simulate": ("flows.cli.simulate:simulate", "Run a whole federation in one process."),
-    "site": ("flows.cli.site:site", "Look at a site's own data, and forget them."),
+    "site": ("flows.cli.site:site", "Look at a site's own data, join studies, approve them."),
     "study": ("flows.cli.study:study", "Write and check the study that all sites sign."),
 }
 

@@ -70,10 +70,11 @@ def rotate(home: Path, output: Path) -> None:
     The old key is used until the roster lists the new one, and destroyed then. Again before that: the same document.
     """
     from connectors.keys import KeyRing, fingerprint
+    from connectors.renewal import key_in_use
     from connectors.roster import rotation, write_document
 
-    ring = KeyRing(home)
-    old, following = ring.identity(), ring.next_identity()
+    old, following = key_in_use(home), KeyRing(home).next_identity()
     write_document(rotation(old, following), output)
     click.echo(f"new fingerprint {fingerprint(following.public)}")
     click.echo(f"Next: send {output} to the coordinator. Nothing changes until the roster lists the new key.")
+    click.echo("(The coordinator itself: spinney coordinator rotate FILE.)")

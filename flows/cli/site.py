@@ -9,20 +9,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.cli.options import site_option
+from flows.cli.site_join import approve, approve_roster, join, studies
+
 if TYPE_CHECKING:
     from spinney.study import Study
 
 KINDS = ["files", "sql", "fhir-rest", "fhir-bulk"]
 AUTHS = ["none", "basic", "bearer", "smart-backend"]
 Answers = dict[str, str | None]
-site_option = click.option(
-    "--site", "site_file", type=click.Path(path_type=Path), default="site.yaml", show_default=True, help="Site's file."
-)
 
 
 @click.group()
 def site() -> None:
-    """Say where a site's data are, look at them, forget old cohorts."""
+    """Say where a site's data are, look at them, forget old cohorts; join studies and approve them."""
+
+
+for command in (join, approve, approve_roster, studies):
+    site.add_command(command)
 
 
 @site.command(short_help="Write a first site.yaml.")

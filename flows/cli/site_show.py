@@ -72,17 +72,17 @@ def _vector(training: Cohort, study: Study) -> dict[str, float | None] | str:
     return dict(zip(vector_names(training, study.privacy.missing_rates), known, strict=True))
 
 
-def what_leaves(study: Study, rows: int) -> tuple[str, ...]:
-    """What a round would send, in words; see docs/privacy.md."""
+def what_leaves(study: Study, rows: int | None = None) -> tuple[str, ...]:
+    """What a round would send, in words; see docs/privacy.md. Rows: how many there are, where that is known."""
     privacy = study.privacy
+    number = f"rounded to {privacy.rows_precision}" if rows is None else f"about {rounded_rows(rows, privacy):,}"
     counts = {
         "masked": "in a secure sum (masked)",
         "ring": "in a secure sum (ring)",
         "trusted-third-party": "to the trusted third party, in clear",
     }[privacy.secure_sum]
     words = [
-        f"the characteristic vector of the training rows, rounded to 0.001, and their number, about "
-        f"{rounded_rows(rows, privacy):,}",
+        f"the characteristic vector of the training rows, rounded to 0.001, and their number, {number}",
         f"{study.forest.trees} trees for the other sites: features, rounded thresholds and probabilities, no leaf of "
         f"fewer than {privacy.smallest_leaf} patients",
         f"how often each tree is right and wrong, {counts}",

@@ -1,0 +1,217 @@
+"""spinney coordinator: found a federation, invite sites, admit and dismiss them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.cli.options import by_option, coordinator_option, json_option, study_option, yes_option
+
+if TYPE_CHECKING:
+    from connectors.house import CoordinatorSettings
+    from connectors.papers import Papers
+    from connectors.roster import Roster
+
+
+@click.group()
+def coordinator() -> None:
+    """Found a federation, invite sites, admit and dismiss them."""
+
+
+@coordinator.command(short_help="Write coordinator.yaml and found a federation.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="coordinator.yaml", show_default=True)
+@click.option("--name", prompt="Name of the coordinator in the roster", help="The coordinator's name.")
+@click.option("--home", default="home", show_default=True, help="Private folder for key and papers, next to the file.")
+@click.option("--exchange", prompt="Where is the exchange (a folder, s3://... or sftp://...)", help="Its address.")
+@click.option("--study", type=click.Path(path_type=Path), prompt="File of the study", help="The study to found.")
+@by_option
+def init(output: Path, name: str, home: str, exchange: str, study: Path, by: str) -> None:
+    """Ask a few questions, write a commented coordinator.yaml, make the key, and found the study's roster.
+
+    What an option says is not asked. The exchange has to be there.
+    """
+    from connectors.coordinator_init import write_coordinator
+    from connectors.keys import KeyRing, fingerprint
+    from connectors.study_file import read_study
+
+    found = read_study(study)
+    settings = write_coordinator(output, name, home, exchange)
+    ring = KeyRing(settings.home)
+    identity = ring.identity() if ring.all() else ring.create()
+    click.echo(f"{output} is written.\n{name} signs with the key {fingerprint(identity.public)}.")
+    _found(settings, found.name, study, by)
+    click.echo("Next: spinney coordinator invite SITE")
+
+
+@coordinator.command(short_help="Pin a study, new or changed.")
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@coordinator_option
+@by_option
+@yes_option
+def approve(study: Path, coordinator_file: Path, by: str, yes: bool) -> None:
+    """Pin the study in the file STUDY: a further one, or a changed one, whose changes are shown.
+
+    Sites have to approve a changed study, too: send them the file, or invite them again.
+    """
+    from connectors.house import read_coordinator
+    from connectors.papers import Papers
+    from connectors.study_file import read_study
+    from flows.cli.site_join import show_changes
+
+    settings, proposed = read_coordinator(coordinator_file), read_study(study)
+    papers = Papers(settings.home, proposed.name)
+    if papers.approval is not None and papers.approval.digest != proposed.digest:
+        show_changes(proposed, papers)
+        yes or click.confirm("Shall rounds run with it from now on?", abort=True)
+    _found(settings, proposed.name, study, by)
+
+
+def _found(settings: CoordinatorSettings, name: str, study: Path, by: str) -> None:
+    from connectors.joining import found_study
+    from connectors.papers import Papers
+
+    with settings.exchange.open() as exchange:
+        pinned = found_study(Papers(settings.home, name), exchange, settings.name, study, by)
+    click.echo(f"{pinned.name} is pinned, digest {pinned.digest}")
+
+
+@coordinator.command(short_help="Write an invite for a site.")
+@click.argument("site")
+@coordinator_option
+@study_option
+@click.option("--exchange", help="Address of the exchange as the site sees it; the coordinator's if not given.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="File; invite-SITE.json if not given.")
+def invite(site: str, coordinator_file: Path, study: str | None, exchange: str | None, output: Path | None) -> None:
+    """Write an invite for SITE, with the study in it, signed. How to reach the exchange is told on another way."""
+    from connectors.joining import write_invite
+    from connectors.keys import fingerprint
+    from connectors.roster import write_document
+
+    settings, papers = _papers(coordinator_file, study)
+    invited = write_invite(papers, site, exchange or settings.exchange.url)
+    output = output or Path(f"invite-{site}.json")
+    write_document(invited, output)
+    click.echo(f"{output} invites {site} to {papers.name}; {settings.name} signed it with the key")
+    click.echo(f"  {fingerprint(bytes.fromhex(invited.key))}\nNext: send it, and read these digits out by telephone.")
+
+
+@coordinator.command(short_help="Admit a site that answered its invite.")
+@click.argument("file", type=click.Path(path_type=Path))
+@coordinator_option
+@by_option
+@yes_option
+def admit(file: Path, coordinator_file: Path, by: str, yes: bool) -> None:
+    """Admit the site whose answer is in FILE, and publish the next roster.
+
+    Sites that take part already go on with the roster before until all of them have confirmed the newcomer, at most
+    for a week.
+    """
+    from connectors.joining import admitted, newest_of
+    from connectors.keys import fingerprint
+    from connectors.roster import Joining, read_document
+
+    joining = read_document(file, Joining)
+    settings, papers = _papers(coordinator_file, joining.study)
+    roster = admitted(papers, joining)
+    if newest_of(papers).members.get(joining.site) == joining.key:
+        click.echo(f"{joining.site} is admitted already, with this key")
+        return
+    click.echo(f"{joining.site} wants to join {papers.name} with the key\n  {fingerprint(bytes.fromhex(joining.key))}")
+    yes or click.confirm(f"Has {joining.site} read these digits out by telephone?", abort=True)
+    _publish(settings, papers, roster, f"{joining.site} is admitted", by)
+
+
+@coordinator.command(short_help="Take a site off the roster.")
+@click.argument("site")
+@coordinator_option
+@study_option
+@by_option
+@yes_option
+def dismiss(site: str, coordinator_file: Path, study: str | None, by: str, yes: bool) -> None:
+    """Publish a roster without SITE. It takes effect with the next round."""
+    from connectors import roster as documents
+    from connectors.joining import newest_of, signing
+
+    settings, papers = _papers(coordinator_file, study)
+    roster = documents.dismiss(newest_of(papers), site, signing(papers))
+    yes or click.confirm(f"Take {site} off the roster of {papers.name}?", abort=True)
+    _publish(settings, papers, roster, f"{site} is dismissed", by)
+
+
+@coordinator.command(short_help="Put a member's new key on the roster.")
+@click.argument("file", type=click.Path(path_type=Path))
+@coordinator_option
+@by_option
+def rotate(file: Path, coordinator_file: Path, by: str) -> None:
+    """Put the new key of the rotation in FILE on the roster, a site's or the coordinator's own.
+
+    The old key has signed it, so nobody has to be asked. `spinney keys rotate` writes such a file.
+    """
+    from connectors.house import read_coordinator
+    from connectors.joining import rotated_everywhere
+    from connectors.papers import Papers
+    from connectors.roster import Rotation, read_document
+
+    settings = read_coordinator(coordinator_file)
+    for study, (owner, roster) in rotated_everywhere(settings.home, read_document(file, Rotation)).items():
+        _publish(settings, Papers(settings.home, study), roster, f"{owner} has a new key", by)
+
+
+def _publish(settings: CoordinatorSettings, papers: Papers, roster: Roster, what: str, by: str) -> None:
+    from connectors.joining import change_roster
+    from connectors.renewal import effective_roster, waiting_for
+
+    with settings.exchange.open() as exchange:
+        published = change_roster(papers, exchange, roster, what, by)
+        in_force = effective_roster(papers, exchange)
+        absent = [] if in_force == published else waiting_for(papers, exchange, published)
+    click.echo(f"{what}: version {published.version} of the roster of {papers.name} is published")
+    if absent:
+        click.echo(f"Rounds run under version {in_force.version} until it is approved by {', '.join(absent)}.")
+
+
+@coordinator.command(short_help="Show the roster and who has approved it.")
+@coordinator_option
+@study_option
+@json_option
+def roster(coordinator_file: Path, study: str | None, as_json: bool) -> None:
+    """Show the newest roster, which version is in force, and which sites have approved which."""
+    from connectors.joining import newest_of
+    from connectors.renewal import effective_roster, has_approved
+
+    settings, papers = _papers(coordinator_file, study)
+    with settings.exchange.open() as exchange:
+        in_force = effective_roster(papers, exchange)
+        newest = newest_of(papers)
+        shown = {one.version: one for one in (in_force, newest)}
+        approved = {
+            version: [site for site in one.sites if has_approved(papers, exchange, one, site)]
+            for version, one in shown.items()
+        }
+    if as_json:
+        facts = {"study": papers.name, "version": newest.version, "in_force": in_force.version}
+        keys = {"members": dict(newest.members), "fingerprints": newest.fingerprints}
+        click.echo(json.dumps({**facts, **keys, "fingerprint": newest.fingerprint, "approved": approved}, indent=2))
+        return
+    click.echo(f"Roster of {papers.name}, version {newest.version}; in force: version {in_force.version}.")
+    for name, digits in newest.fingerprints.items():
+        click.echo(f"  {name:<20} {digits}   {_role(name, newest, approved)}")
+    click.echo(f"  {'the whole roster':<20} {newest.fingerprint}")
+
+
+def _role(name: str, roster: Roster, approved: dict[int, list[str]]) -> str:
+    if name == roster.coordinator:
+        return "coordinator"
+    versions = [str(version) for version, sites in approved.items() if name in sites]
+    return f"approved version {' and '.join(versions)}" if versions else "has yet to approve"
+
+
+def _papers(coordinator_file: Path, study: str | None) -> tuple[CoordinatorSettings, Papers]:
+    from connectors.house import read_coordinator
+    from connectors.papers import Papers, the_study
+
+    settings = read_coordinator(coordinator_file)
+    return settings, Papers(settings.home, study or the_study(settings.home))

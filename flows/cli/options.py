@@ -1,0 +1,34 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import click
+
+
+def _whoever_is_logged_in() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user may have no name
+        return ""
+
+
+site_option = click.option(
+    "--site", "site_file", type=click.Path(path_type=Path), default="site.yaml", show_default=True, help="Site's file."
+)
+coordinator_option = click.option(
+    "--coordinator",
+    "coordinator_file",
+    type=click.Path(path_type=Path),
+    default="coordinator.yaml",
+    show_default=True,
+    help="Coordinator's file.",
+)
+study_option = click.option("--study", help="Name of the study, where the house has several.")
+by_option = click.option(
+    "--by", default=_whoever_is_logged_in, show_default="who is logged in", help="Who decides, for the audit log."
+)
+yes_option = click.option("--yes", is_flag=True, help="Don't ask; for scripts.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")

@@ -1,0 +1,234 @@
+"""spinney site join, approve, approve-roster and studies: what people at a hospital decide about a study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.cli.options import by_option, json_option, site_option, study_option, yes_option
+
+if TYPE_CHECKING:
+    from connectors.exchange import Exchange
+    from connectors.papers import Papers
+    from connectors.roster import Roster
+    from connectors.site_file import SiteSettings
+    from spinney.study import Study
+
+
+@click.command(short_help="Answer a coordinator's invite.")
+@click.argument("file", type=click.Path(path_type=Path))
+@site_option
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="joining.json", show_default=True)
+def join(file: Path, site_file: Path, output: Path) -> None:
+    """Answer the invite in FILE: pin the coordinator's key, and write an answer that this house's key signs.
+
+    The house's key is made if there is none. Nothing is sent, and nothing runs before the study is approved.
+    """
+    from connectors.joining import answer_invite
+    from connectors.keys import fingerprint
+    from connectors.roster import Invite, read_document, write_document
+    from connectors.site_file import read_site
+
+    site, invited = read_site(site_file), read_document(file, Invite)
+    joining = answer_invite(site.home, site.name, invited)
+    write_document(joining, output)
+    click.echo(f"{site.name} answers the invite of {invited.coordinator} to {invited.study}.")
+    click.echo(f"  {invited.coordinator:<20} {fingerprint(bytes.fromhex(invited.key))}   compare by telephone")
+    click.echo(f"  {site.name:<20} {fingerprint(bytes.fromhex(joining.key))}   read it out")
+    if site.exchange is None:
+        click.echo(f"Write into {site_file} where the mailbox is, for instance: exchange: {{url: {invited.exchange}}}")
+    click.echo(f"Next: spinney site approve {invited.study}; then send {output} to {invited.coordinator}.")
+
+
+@click.command(short_help="Read a study and allow it to run here.")
+@click.argument("study", metavar="STUDY")
+@site_option
+@by_option
+@yes_option
+def approve(study: str, site_file: Path, by: str, yes: bool) -> None:
+    """Show what STUDY would send out of this house, ask, and pin its digest.
+
+    STUDY is the name of a study that this house was invited to, or a file. A changed study is refused until somebody
+    approves it again here; what has changed is shown.
+    """
+    from connectors.papers import Papers
+    from connectors.site_file import read_site
+    from connectors.study_file import read_study
+
+    site = read_site(site_file)
+    file = _study_file(site.home, study)
+    proposed = read_study(file)
+    papers = Papers(site.home, proposed.name)
+    if _is_approved(papers, proposed):
+        click.echo(f"{proposed.name} is approved here already, digest {proposed.digest}")
+        return
+    show_study(proposed, papers)
+    yes or click.confirm(f"May {proposed.name} run in this house?", abort=True)
+    papers.approve_study(file, by)
+    click.echo(f"{proposed.name} is approved, digest {proposed.digest}")
+
+
+def _study_file(home: Path, study: str) -> Path:
+    from connectors.exchange.address import is_name
+    from connectors.papers import Papers, known_in
+
+    if Path(study).is_file() or not is_name(study) or study not in known_in(home):
+        return Path(study)
+    proposed = Papers(home, study).proposed
+    return proposed if proposed.exists() else Path(study)
+
+
+def _is_approved(papers: Papers, proposed: Study) -> bool:
+    from connectors.papers import NotApproved
+
+    try:
+        return papers.study.digest == proposed.digest
+    except NotApproved:
+        return False
+
+
+def show_study(study: Study, papers: Papers) -> None:
+    """For the person who has to say yes."""
+    from flows.cli.site_show import what_leaves
+
+    title = f"{study.name}, version {study.version}"
+    click.echo(f"{title}: {study.description}" if study.description else title)
+    click.echo(f"  outcome: {study.label.name}")
+    click.echo(f"  variables: {', '.join(feature.name for feature in study.features)}")
+    click.echo("What leaves this house in every round, each message with a line in the audit log:")
+    for line in what_leaves(study):
+        click.echo(f"  {line}")
+    click.echo(f"With fewer than {study.privacy.smallest_cohort} patients this house stays out by itself.")
+    if study.privacy.warning:
+        click.echo(f"Know that with {study.privacy.warning}.")
+    show_changes(study, papers)
+    click.echo(f"digest {study.digest}")
+
+
+def show_changes(study: Study, papers: Papers) -> None:
+    """Against what was approved before, if there is something."""
+    from connectors.papers import NotApproved
+    from connectors.study_changes import study_changes
+
+    try:
+        before = papers.approval
+    except NotApproved:
+        before = None
+    if before is not None:
+        click.echo(f"Changed since it was approved on {before.time[:10]}:")
+        changed = study_changes(before.settings, study.model_dump(mode="json"))
+        for line in changed or ["no setting; the kept text was damaged"]:
+            click.echo(f"  {line}")
+
+
+@click.command("approve-roster", short_help="Confirm the other houses' names and keys.")
+@site_option
+@study_option
+@click.option("--afresh", is_flag=True, help="Compare with the invite only: a house has lost its key and joined again.")
+@by_option
+@yes_option
+def approve_roster(site_file: Path, study: str | None, afresh: bool, by: str, yes: bool) -> None:
+    """Fetch the newest roster, show names and fingerprints to be confirmed by telephone, and ask.
+
+    Otherwise a coordinator could surround this house with puppets. Departures and keys that the old key has signed
+    for are accepted by the nightly run without asking.
+    """
+    from connectors.papers import Papers
+    from connectors.renewal import offered_roster, renew_roster
+    from connectors.site_file import read_site
+
+    site = read_site(site_file)
+    papers = Papers(site.home, study or _the_known(site.home))
+    with _exchange(site) as exchange:
+        roster = offered_roster(papers, exchange, site.name, afresh=afresh)
+        if roster is None:
+            _nothing_newer(papers)
+        elif site.name not in roster.members and papers.newest is None:
+            raise click.UsageError(f"{site.name} is not on the roster yet; send joining.json to {roster.coordinator}")
+        else:
+            show_roster(roster, papers, site.name, afresh=afresh)
+            yes or click.confirm("Has somebody confirmed these fingerprints by telephone?", abort=True)
+            papers.approve_roster(roster, by, afresh=afresh)
+            click.echo(f"version {roster.version} is approved")
+        for note in renew_roster(papers, exchange, site.name):
+            click.echo(note)
+
+
+def _nothing_newer(papers: Papers) -> None:
+    if papers.newest is None:
+        raise click.UsageError("there is no roster on the exchange that follows the invite; ask the coordinator")
+    click.echo(f"nothing newer on the exchange; version {papers.newest.version} is approved here")
+
+
+def show_roster(roster: Roster, papers: Papers, me: str, *, afresh: bool = False) -> None:
+    """Names and fingerprints, and what is new about them."""
+    changes = papers.changes(roster, afresh=afresh)
+    click.echo(f"Roster of {roster.study}, version {roster.version}: {changes.in_words()}.")
+    for name, digits in roster.fingerprints.items():
+        roles = {roster.coordinator: "coordinator", me: "this house"}
+        news = "new" if name in changes.added else "new key" if name in changes.rotated else ""
+        click.echo(f"  {name:<20} {digits}   {', '.join(word for word in (roles.get(name), news) if word)}".rstrip())
+    click.echo(f"  {'the whole roster':<20} {roster.fingerprint}")
+
+
+@click.command(short_help="List the studies of this house.")
+@site_option
+@json_option
+def studies(site_file: Path, as_json: bool) -> None:
+    """List the studies that this house was invited to, what is approved, and which roster is in force."""
+    from connectors.papers import Papers, known_in
+    from connectors.site_file import read_site
+
+    home = read_site(site_file).home
+    rows = [_facts(Papers(home, name)) for name in known_in(home)]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        state = (
+            f"approved on {row['approved'][:10]} by {row['by'] or 'somebody'}" if row["approved"] else "not approved"
+        )
+        roster = f"roster version {row['roster']}" if row["roster"] else "no roster approved"
+        click.echo(f"{row['study']}: {state}; {roster}" + (f"; {row['problem']}" if row["problem"] else ""))
+    if not rows:
+        click.echo("no studies here; a coordinator's invite begins one: spinney site join INVITE", err=True)
+
+
+def _facts(papers: Papers) -> dict[str, str | int]:
+    from connectors.papers import NotApproved
+
+    problem, approval = "", None
+    try:
+        approval = papers.approval
+        _ = papers.study, papers.roster
+    except NotApproved as reason:
+        problem = str(reason)
+    return {
+        "study": papers.name,
+        "approved": approval.time if approval else "",
+        "by": approval.by if approval else "",
+        "digest": approval.digest if approval else "",
+        "roster": papers.newest.version if papers.newest else 0,
+        "in_force": papers.version_in_force,
+        "problem": problem,
+    }
+
+
+def _the_known(home: Path) -> str:
+    from connectors.papers import known_in
+
+    names = known_in(home)
+    if len(names) != 1:
+        raise click.UsageError(
+            f"name one with --study: {', '.join(names)}" if names else "no study here; first: spinney site join INVITE"
+        )
+    return names[0]
+
+
+def _exchange(site: SiteSettings) -> Exchange:
+    if site.exchange is None:
+        raise click.UsageError("site.yaml says no `exchange`; write where the mailbox is: exchange: {url: ...}")
+    return site.exchange.open()

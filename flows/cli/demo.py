@@ -24,9 +24,9 @@ def demo() -> None:
 @click.option("--out", type=click.Path(path_type=Path), default="demo", show_default=True, help="Folder for the files.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The same seed, the same files.")
 def data(sites: int, patients: int, out: Path, seed: int) -> None:
-    """Write one CSV file per made-up hospital."""
-    from connectors.demo import LABEL, write_demo
+    """Write one finished table per made-up hospital: patients with heart failure, a row per stay."""
+    from connectors.world.site import world_study, write_tables
 
-    files = write_demo(out, sites, patients, seed)
+    files = write_tables(out, sites, patients, seed)
     click.echo(f"{len(files)} hospitals in {out}: {', '.join(files)}")
-    click.echo(f"Next: spinney study infer {out} --label {LABEL} -o {out}/study.yaml")
+    click.echo(f"Next: spinney study infer {out} --label {world_study().label.name} -o {out}/study.yaml")

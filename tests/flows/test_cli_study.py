@@ -63,7 +63,7 @@ def test_an_unknown_command_is_wrong_usage():
 def test_a_study_is_inferred_from_a_folder_and_can_be_read_again(demo_folder, tmp_path):
     answer = spinney("study", "infer", demo_folder, "--label", "readmitted", "-o", tmp_path / "study.yaml")
     assert answer.exit_code == 0
-    assert "14 features, sites alder, ash, beech; read it" in answer.output
+    assert "26 features, sites alder, ash, beech; read it" in answer.output
     study = read_study(tmp_path / "study.yaml")
     assert study.name == "demo"
     assert study.label.name == "readmitted"

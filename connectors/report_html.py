@@ -24,27 +24,32 @@ ul { padding-left: 1.2rem; }
   margin: 1rem 0; padding: 0; list-style: none; max-width: none; }
 .tiles li { border: 1px solid #9aa7b2; border-radius: .3rem; padding: .6rem .8rem; }
 .tiles b { display: block; font-size: 1.35rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
+.tiles b small { display: block; font-size: .85rem; font-weight: 400; }
 .tiles span { color: #44525f; font-size: .9rem; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1.5rem; }
 figure { margin: 0; break-inside: avoid; }
-figure.wide { max-width: 46rem; }
+figure.alone { max-width: 26rem; }
 figcaption { font-size: .9rem; color: #44525f; }
 svg { display: block; width: 100%; height: auto; font: 12px system-ui, sans-serif; }
-.scroll { overflow-x: auto; margin: .5rem 0; }
+.scroll { overflow-x: auto; margin: .5rem 0; background: linear-gradient(to right, #fff 40%, #fff0) 0 0 / 3rem 100%,
+  linear-gradient(to left, #fff 40%, #fff0) 100% 0 / 3rem 100%,
+  linear-gradient(to right, #0003, #0000) 0 0 / .8rem 100%, linear-gradient(to left, #0003, #0000) 100% 0 / .8rem 100%;
+  background-repeat: no-repeat; background-attachment: local, local, scroll, scroll; } /* a shadow: there is more */
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #c5ced6; text-align: left; vertical-align: top; }
 th { border-bottom: 2px solid #9aa7b2; }
 .n { text-align: right; white-space: nowrap; }
-td.digest { font-family: ui-monospace, monospace; font-size: .8rem; word-break: break-all; }
+.long { min-width: 14rem; }
 details { margin: .5rem 0; } summary { cursor: pointer; }
 footer { margin-top: 3rem; color: #44525f; font-size: .85rem; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10.5pt; }
-  h2 { break-after: avoid; } tr, .tiles li { break-inside: avoid; } .scroll { overflow: visible; }
+  h2 { break-after: avoid; } tr, .tiles li { break-inside: avoid; } .scroll { overflow: visible; background: none; }
   .figures { grid-template-columns: repeat(3, 1fr); gap: .8rem; }
   @page { margin: 1.5cm; }
 }
 """
+LONG = 20  # letters from which on a column needs room
 Child = Element | str | None
 
 
@@ -86,10 +91,13 @@ def section(title: str, *content: Child) -> Element:
 def table(head: Sequence[str], rows: Sequence[Sequence[Child]], name: str, numbers: Sequence[int] = ()) -> Element:
     """A table that scrolls by itself where it is wider than the page; `numbers` are the columns on the right."""
 
+    long = {place for cells in rows for place, cell in enumerate(cells) if isinstance(cell, str) and len(cell) > LONG}
+
+    def kind(place: int) -> str | None:
+        return "n" if place in numbers else "long" if place in long else None
+
     def row(cells: Sequence[Child], tag: str, **more: object) -> Element:
-        return el(
-            "tr", *(el(tag, cell, class_="n" if place in numbers else None, **more) for place, cell in enumerate(cells))
-        )
+        return el("tr", *(el(tag, cell, class_=kind(place), **more) for place, cell in enumerate(cells)))
 
     body = el("tbody", *(row(cells, "td") for cells in rows))
     inner = el("table", el("thead", row(head, "th", scope="col")), body, aria_label=name)
@@ -101,12 +109,18 @@ def bullets(lines: Sequence[str]) -> Element:
 
 
 def tiles(pairs: Sequence[tuple[str, str]]) -> Element:
-    """Key figures: (figure, what it is)."""
-    return el("ul", *(el("li", el("b", figure), el("span", words)) for figure, words in pairs), class_="tiles")
+    """Key figures: (figure, what it is). What stands in brackets behind a figure is set small."""
+
+    def tile(told: str, words: str) -> Element:
+        value, bracket, rest = told.partition(" (")
+        small = el("small", f"({rest}") if bracket else None
+        return el("li", el("b", value, " " if small is not None else None, small), el("span", words))
+
+    return el("ul", *(tile(*pair) for pair in pairs), class_="tiles")
 
 
-def figure(drawing: Element, caption: str, *more: Child, wide: bool = False) -> Element:
-    return el("figure", drawing, el("figcaption", caption), *more, class_="wide" if wide else None)
+def figure(drawing: Element, caption: str, *more: Child, alone: bool = False) -> Element:
+    return el("figure", drawing, el("figcaption", caption), *more, class_="alone" if alone else None)
 
 
 def moment(at: datetime) -> str:

@@ -58,7 +58,7 @@ def _map(facts: RoundFacts) -> Element:
         f"Near means alike: {kind} distance of the characteristic vectors; the plane shows {shown:.0%} of its spread."
     )
     return section(
-        "Who is like whom", figure(svg.site_map(alt, found, facts.clusters), caption, bullets(words), wide=True)
+        "Who is like whom", figure(svg.site_map(alt, found, facts.clusters), caption, bullets(words), alone=True)
     )
 
 
@@ -71,7 +71,7 @@ def _steps(facts: RoundFacts) -> Element:
     alt = "Seconds per step: " + "; ".join(f"{one.name} {one.seconds:.1f}" for one in steps)
     caption = "Seconds from the question to the last answer that counted."
     shown = table(["Step", "Answers", "Seconds", "Bytes"], rows, "Steps of the round", (1, 2, 3))
-    return section("What it cost", figure(svg.bars(alt, drawn, width=460), caption, wide=True), shown)
+    return section("What it cost", figure(svg.bars(alt, drawn), caption, alone=True), shown)
 
 
 def _figures(facts: RoundFacts) -> Element:

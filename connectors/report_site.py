@@ -17,6 +17,7 @@ from connectors.report_words import (
     metric,
     night_figures,
     sent,
+    signed,
     told,
 )
 from spinney.curves import Curve
@@ -67,13 +68,18 @@ def _measured(outcome: Outcome) -> Iterator[Element]:
         el("div", *_comparisons(outcome), class_="figures"),
         _every_figure(outcome),
     )
-    yield section("Curves", el("div", *_curves(outcome.curves), class_="figures"), _points(outcome.curves))
+    yield section("Curves", el("div", *_curves(outcome), class_="figures"), _points(outcome.curves))
+
+
+def _side_by_side(outcome: Outcome) -> dict[str, str]:
+    """Candidates to draw, with their names: the chosen one first, and not a second time under its own name."""
+    others = [name for name in ("local", *outcome.curves) if name not in ("chosen", outcome.decision.name)]
+    return {"chosen": f"{candidate(outcome.decision.name)}, chosen", **{name: candidate(name) for name in others}}
 
 
 def _comparisons(outcome: Outcome) -> Iterator[Element]:
-    order = [name for name in ("chosen", "local", *outcome.curves) if name in outcome.compared]
     for name in ("auroc", "auprc", "brier"):
-        rows = {candidate(label): outcome.compared[label][name] for label in dict.fromkeys(order)}
+        rows = {words: outcome.compared[label][name] for label, words in _side_by_side(outcome).items()}
         low, high = svg.scale([value for one in rows.values() for value in (one.low, one.high)])
         better = "lower is better" if name in LOWER_IS_BETTER else "higher is better"
         alt = f"{metric(name)}, {better}: " + "; ".join(f"{label} {told(one)}" for label, one in rows.items())
@@ -93,9 +99,9 @@ def _every_figure(outcome: Outcome) -> Element:
     return el("details", el("summary", "All figures as a table"), shown, el("p", threshold))
 
 
-def _curves(curves: Mapping[str, Curve]) -> Iterator[Element]:
-    order = [name for name in ("chosen", "local", *curves) if name in curves and curves[name].recall]
-    known = {candidate(name): curves[name] for name in dict.fromkeys(order)}
+def _curves(outcome: Outcome) -> Iterator[Element]:
+    drawn = {words: outcome.curves[name] for name, words in _side_by_side(outcome).items() if name in outcome.curves}
+    known = {words: one for words, one in drawn.items() if one.recall}
     if not known:
         yield el("p", "There are too few test patients for curves.")
         return
@@ -146,12 +152,12 @@ def _credit(facts: NightFacts, outcome: Outcome) -> Element:
     by_weight = sorted(outcome.credit.items(), key=lambda one: (-one[1]["weight"], one[0]))
     trees = list(outcome.model.owners_)
     rows = {
-        site: (one["weight"], f"{one['weight']:.0%} of the vote, {trees.count(site)} trees, {one['gain']:+.3f}")
+        site: (one["weight"], f"{one['weight']:.0%} of the vote, {trees.count(site)} trees, {signed(one['gain'])}")
         for site, one in by_weight
     }
     alt = "Share of the vote by site: " + "; ".join(f"{site} {one['weight']:.0%}" for site, one in by_weight)
     caption = "The last number is the AUROC that the vote would lose here without that site's trees."
-    return section("Where the useful trees come from", figure(svg.bars(alt, rows, facts.site, 460), caption, wide=True))
+    return section("Where the useful trees come from", figure(svg.bars(alt, rows, facts.site), caption, alone=True))
 
 
 def _in_use(facts: NightFacts) -> Iterator[Element]:
@@ -166,7 +172,7 @@ def _in_use(facts: NightFacts) -> Iterator[Element]:
         labels = [str(one.last) for one in watch.windows]
         alt = "AUROC over time: " + "; ".join(f"until {one.last} {told(one.auroc)}" for one in watch.windows)
         drawn = svg.over_time(alt, labels, [one.auroc for one in watch.windows], watch.promise)
-        parts.append(figure(drawn, "AUROC on patients whose outcome is known by now, oldest to newest.", wide=True))
+        parts.append(figure(drawn, "AUROC on patients whose outcome is known by now, oldest to newest.", alone=True))
         rows = [
             [
                 f"{one.first} to {one.last}",
@@ -250,7 +256,7 @@ def _drift(facts: NightFacts) -> list[Element]:
         "Population stability index of the columns that moved most; from 0.1 on a slight, from 0.25 on a large shift."
     )
     warned = bullets(facts.drift.warnings) if facts.drift.warnings else el("p", "Nothing moved more than chance would.")
-    return [head, warned, figure(svg.bars(alt, rows, width=460), caption, wide=True)]
+    return [head, warned, figure(svg.bars(alt, rows), caption, alone=True)]
 
 
 def _letters(facts: NightFacts) -> Element:

@@ -31,6 +31,9 @@ PENS = (
     Pen("#6a2c8a", "8 3 2 3", "diamond"),
 )
 Points = Sequence[tuple[float, float]]
+Box = tuple[float, float, float]  # height of a line of text, where it begins and where it ends
+LETTER = 7.2  # width that a letter needs at most, on average
+LONGEST_NAME = 22
 
 
 def drawing(width: float, height: float, name: str, *children: Element | None) -> Element:
@@ -91,7 +94,7 @@ def intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, di
     return drawing(WIDTH, bottom + 20, name, *parts)
 
 
-def bars(name: str, rows: Mapping[str, tuple[float, str]], strong: str = "", width: float = WIDTH) -> Element:
+def bars(name: str, rows: Mapping[str, tuple[float, str]], strong: str = "") -> Element:
     """A bar per row, from 0 to the largest; words at the right. `strong` is drawn filled, the others hatched."""
     largest = max([value for value, _ in rows.values()] or [1]) or 1
     step, parts = 38, [_hatch()]
@@ -99,15 +102,15 @@ def bars(name: str, rows: Mapping[str, tuple[float, str]], strong: str = "", wid
         level = step * row
         fill = "#0b5c8a" if label == strong else "url(#hatch)"
         parts.append(_words(4, level + 13, label, weight="bold" if label == strong else None))
-        parts.append(_words(width - 4, level + 13, told, anchor="end"))
-        long = max((width - 8) * max(value, 0) / largest, 0.5)
+        parts.append(_words(WIDTH - 4, level + 13, told, anchor="end"))
+        long = max((WIDTH - 8) * max(value, 0) / largest, 0.5)
         parts.append(el("rect", x=4, y=level + 18, width=float(long), height=12, fill=fill, stroke=INK))
-    return drawing(width, step * len(rows) + 2, name, *parts)
+    return drawing(WIDTH, step * len(rows) + 2, name, *parts)
 
 
 def over_time(name: str, labels: Sequence[str], figures: Sequence[Figure], promise: Figure | None) -> Element:
     """Intervals side by side from the oldest to the newest, against a promise that is drawn across."""
-    left, right, top, below = 40, 640, 24, 200
+    left, right, top, below = 36, WIDTH - 4, 24, 200
     bounds = [value for one in figures for value in (one.low, one.high)] + ([promise.value] if promise else [])
     low, high = scale(bounds)
 
@@ -126,34 +129,42 @@ def over_time(name: str, labels: Sequence[str], figures: Sequence[Figure], promi
         x = left + width * (place + 0.5)
         parts.append(_path([(x, level(figure.low)), (x, level(figure.high))], Pen(PENS[0].colour, None, "", 2)))
         parts.append(_mark(x, level(figure.value), PENS[0], f"{label}: {figure.value:.2f}", 5))
-        parts.append(_words(x, below + 16 + 14 * (place % 2), label, anchor="middle", fill=QUIET))
-    return drawing(650, below + 36, name, *parts)
+        if place in (0, len(figures) - 1):
+            parts.append(_words(x, below + 18, label, anchor=_anchor(x, left + 24, right - 24), fill=QUIET))
+    return drawing(WIDTH, below + 24, name, *parts)
 
 
 def site_map(name: str, places: Mapping[str, tuple[float, float]], clusters: Sequence[Sequence[str]]) -> Element:
     """Sites in the plane: the mark says the cluster, the name stands beside it."""
-    width, height, edge = 640, 420, 40
-    known = list(places.values()) or [(0.0, 0.0)]
-    centre = [(max(axis) + min(axis)) / 2 for axis in zip(*known, strict=True)]
-    spread = max(*(max(axis) - min(axis) for axis in zip(*known, strict=True)), 1e-9)
-    scale_by = min((width - 4 * edge) / spread, (height - 2 * edge) / spread)
+    height, taken = 300, list[Box]()
     parts: list[Element | None] = [
-        el("rect", x=1, y=1, width=width - 2, height=height - 2, fill="#fbfcfd", stroke="#9aa7b2")
+        el("rect", x=1, y=1, width=WIDTH - 2, height=height - 2, fill="#fbfcfd", stroke="#9aa7b2")
     ]
     cluster_of = {site: number for number, members in enumerate(clusters) for site in members}
-    taken: list[tuple[float, float, float]] = []
-    for site, (x, y) in sorted(places.items()):
-        across, down = width / 2 + (x - centre[0]) * scale_by, height / 2 - (y - centre[1]) * scale_by
-        number = cluster_of.get(site, 0)
-        pen = PENS[number % len(PENS)]
-        label = f"{site} ({chr(ord('A') + number % 26)})" if len(clusters) > 1 else site
-        parts.append(_mark(across, down, pen, label, 7))
-        long = 7.0 * len(label)
-        to_left = across + 12 + long > width - 6
-        start = across - 12 - long if to_left else across + 12
-        level = _free_level(down + 4, start, long, taken, height)
-        parts.append(_words(start + (long if to_left else 0), level, label, anchor="end" if to_left else "start"))
-    return drawing(width, height, name, *parts)
+    spots = _spread(places, WIDTH - 160, height - 60, WIDTH / 2 - 30, height / 2)
+    for site, (x, y) in spots.items():
+        parts.append(_mark(x, y, PENS[cluster_of.get(site, 0) % len(PENS)], site, 7))
+        taken.append((y + 4, x - 9, x + 9))
+    for site, (x, y) in spots.items():
+        letter = f" ({chr(ord('A') + cluster_of.get(site, 0) % 26)})" if len(clusters) > 1 else ""
+        label = site if len(site) <= LONGEST_NAME else f"{site[: LONGEST_NAME - 1]}…"
+        start = min(x + 12, WIDTH - 6 - LETTER * len(label + letter))
+        level = _free_level(y + 4, start, LETTER * len(label + letter), taken, height)
+        parts.append(_words(start, level, label + letter))
+    return drawing(WIDTH, height, name, *parts)
+
+
+def _spread(
+    places: Mapping[str, tuple[float, float]], width: float, height: float, x: float, y: float
+) -> dict[str, tuple[float, float]]:
+    """The same map, enlarged until it fills a box around a point."""
+    axes = list(zip(*places.values(), strict=True)) or [(0.0,), (0.0,)]
+    middle = [(max(axis) + min(axis)) / 2 for axis in axes]
+    across, up = (max(max(axis) - min(axis), 1e-9) for axis in axes)
+    larger = min(width / across, height / up)
+    return {
+        site: (x + (a - middle[0]) * larger, y - (b - middle[1]) * larger) for site, (a, b) in sorted(places.items())
+    }
 
 
 def scale(values: Sequence[float], smallest: float = 0.1) -> tuple[float, float]:
@@ -165,9 +176,7 @@ def scale(values: Sequence[float], smallest: float = 0.1) -> tuple[float, float]
     return max(0.0, low), min(1.0, max(high, low + smallest))
 
 
-def _free_level(
-    level: float, start: float, long: float, taken: list[tuple[float, float, float]], height: float
-) -> float:
+def _free_level(level: float, start: float, long: float, taken: list[Box], height: float) -> float:
     """The nearest height at which a text of this length overlaps no other."""
     for shift in (offset * sign for offset in range(0, 400, 4) for sign in (1, -1)):
         free = all(

@@ -42,6 +42,11 @@ def metric(name: str) -> str:
     return METRICS.get(name, name)
 
 
+def signed(value: float, digits: int = 3) -> str:
+    """A difference; one that rounds to nothing has no sign."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}" if round(value, digits) else f"{0:.{digits}f}"
+
+
 def told(figure: Figure | None, digits: int = 2, sign: str = "") -> str:
     """A figure with its interval."""
     if figure is None or not math.isfinite(figure.value):
@@ -160,7 +165,7 @@ def credit_rows(outcome: Outcome) -> Rows:
         {
             "site": site,
             "share of the vote": f"{credit['weight']:.0%}",
-            "AUROC lost without it": f"{credit['gain']:+.3f}",
+            "AUROC lost without it": signed(credit["gain"]),
         }
         for site, credit in by_weight
     ]

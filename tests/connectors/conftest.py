@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -13,28 +10,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, create_engine, text
 
+from connectors.world.postgres import postgres_server
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[URL]:
-    """A server on a socket of its own; its folder is short and open to the user that PostgreSQL runs as."""
-    folder = tempfile.mkdtemp(prefix="spinney-pg-")
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    os.environ["XDG_RUNTIME_DIR"] = folder  # pgserver asks for it when it is imported
-    try:
-        import pgserver
-    finally:
-        if before is None:
-            del os.environ["XDG_RUNTIME_DIR"]
-        else:
-            os.environ["XDG_RUNTIME_DIR"] = before
-    server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
-    host = server.get_uri().rpartition("host=")[2]
-    yield URL.create("postgresql+psycopg", username="postgres", database="postgres", query={"host": host})
-    server.cleanup()
-    atexit.unregister(server._cleanup)  # or it would run once more, and leave a lock file where the folder was
-    shutil.rmtree(folder)
+@pytest.fixture(scope="session", name="postgres_server")
+def running_postgres() -> Iterator[URL]:
+    """The server of the made-up world."""
+    with postgres_server() as url:
+        yield url
 
 
 @pytest.fixture

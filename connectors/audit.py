@@ -55,7 +55,7 @@ WHAT = {
     "RoundKey": "this house's public key for the round",
     "Opening": "the opening of a round",
     "Roster": "the list of the houses and their public keys",
-    "ApprovedRoster": "that people here have confirmed a list of the houses",
+    "ApprovedRoster": "that this house has accepted a list of the houses",
     "InForce": "under which list of the houses rounds run from now on",
 }
 IN_WORDS = {"sent": "Sent to", "received": "Received from", "refused": "Refused from", "decided": "Decided by"}

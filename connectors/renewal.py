@@ -175,26 +175,39 @@ def renew_roster(papers: Papers, exchange: Exchange, me: str) -> list[str]:
 
     Call it when the night begins, and again when a round has opened: the coordinator says what is in force before.
     """
+    notes, pending = look_for_rosters(papers, exchange, me)
+    if pending is not None:
+        newcomers = ", ".join(papers.changes(pending).added)
+        notes.append(
+            f"Version {pending.version} of the roster brings {newcomers}; confirm by telephone, then: "
+            "spinney site approve-roster"
+        )
+    return notes
+
+
+def look_for_rosters(papers: Papers, exchange: Exchange, me: str) -> tuple[list[str], Roster | None]:
+    """The same, and the newest roster that people have to look at."""
     notes: list[str] = []
+    offered: list[Roster] = []
     try:
-        offered = []
         for roster in _offered(papers, exchange, me, notes):
             offered.append(roster)
             _accept_if_nobody_is_new(papers, roster, notes)
         _learn_what_is_in_force(papers, exchange, offered)
         publish_approvals(papers, exchange, me)
     except ExchangeError as reason:
-        notes.append(f"the roster stays as it is: {reason}")
+        notes.append(f"The roster stays as it is: {reason}")
     newest = papers.newest
     if newest is not None and me not in newest.members:
-        notes.append(f"{me} is not on the roster of {papers.name} any more")
+        notes.append(f"{me} is not on the roster of {papers.name} any more.")
     settle_keys(papers)
-    return notes
+    pending = [roster for roster in offered if newest is None or roster.version > newest.version]
+    return notes, pending[-1] if pending else None
 
 
-def offered_roster(papers: Papers, exchange: Exchange, me: str, *, afresh: bool = False) -> Roster | None:
-    """The newest roster on the exchange that may follow what this house knows, for people to look at."""
-    found = list(_offered(papers, exchange, me, [], afresh=afresh))
+def look_afresh(papers: Papers, exchange: Exchange, me: str) -> Roster | None:
+    """The newest roster that follows from the invite, whatever was approved since."""
+    found = list(_offered(papers, exchange, me, [], afresh=True))
     return found[-1] if found else None
 
 
@@ -221,9 +234,9 @@ def _offered(
     papers: Papers, exchange: Exchange, me: str, notes: list[str], *, afresh: bool = False
 ) -> Iterator[Roster]:
     """Newer rosters that may follow, the oldest first; whoever takes them may approve them on the way."""
-    coordinator, start = _coordinator(papers), papers.approved_versions[-1] if papers.approved_versions else 0
+    coordinator, start = _coordinator(papers), _first_of_interest(papers)
     own = {identity.public for identity in KeyRing(papers.home).all().values()}
-    for version in range(start + 1, start + 1 + MOST_VERSIONS):
+    for version in range(start, start + MOST_VERSIONS):
         try:
             roster = _fetch(exchange, _address(papers, coordinator, ROSTER, version), Roster, LARGEST)
             if roster is None:
@@ -237,7 +250,7 @@ def _offered(
                 )
         except Refused as reason:
             _refuse(papers, coordinator, reason)
-            notes.append(f"refused: {reason}")
+            notes.append(f"Refused: {reason}")
         else:
             yield roster
 
@@ -246,12 +259,10 @@ def _accept_if_nobody_is_new(papers: Papers, roster: Roster, notes: list[str]) -
     """A house's first roster is always for people."""
     changes = papers.changes(roster)
     if papers.newest is None or changes.need_approval:
-        newcomers = f"Version {roster.version} of the roster brings {', '.join(changes.added)}"
-        notes.append(f"{newcomers}; confirm by telephone, then: spinney site approve-roster")
         return
     papers.keep_roster(roster)
-    words = f"Version {roster.version} of the roster was accepted without asking; {changes.in_words()}"
-    papers.note("noted", "RosterAccepted", f"{words}.", peer=roster.coordinator, digest=roster.digest)
+    words = f"Version {roster.version} of the roster was accepted without asking; {changes.in_words()}."
+    papers.note("noted", "RosterAccepted", words, peer=roster.coordinator, digest=roster.digest)
     notes.append(words)
 
 
@@ -275,6 +286,13 @@ def _learn_what_is_in_force(papers: Papers, exchange: Exchange, offered: list[Ro
             continue
         papers.put_in_force(version)
         return
+
+
+def _first_of_interest(papers: Papers) -> int:
+    """The version after the one that is approved; for a newcomer, none from before its invite."""
+    if papers.approved_versions:
+        return papers.approved_versions[-1] + 1
+    return max(2, papers.invite.version) if papers.invite else 1  # the first lists nobody but the coordinator
 
 
 def _coordinator(papers: Papers) -> str:

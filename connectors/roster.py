@@ -75,6 +75,7 @@ class Invite(Document):
     coordinator: Name
     key: Key
     exchange: str = Field(description="Where messages are exchanged; access to it is given on another way.")
+    version: int = Field(1, ge=1, description="Of the roster at that time; older ones are of no interest to the site.")
     text: str = Field("", max_length=LARGEST_TEXT, description="The study itself, as YAML.")
 
 
@@ -171,6 +172,7 @@ def invite(roster: Roster, study_digest: str, site: str, exchange: str, identity
         "coordinator": roster.coordinator,
         "key": identity.public.hex(),
         "exchange": exchange,
+        "version": roster.version,
         "text": text,
     }
     return _checked(Invite, plain, f"the invite of {site[:80]}").signed(identity)
@@ -251,7 +253,7 @@ def accept(new: Roster, known: Roster | Invite) -> Changes:
         if not _leads_to(new, pinned.members[name], new.members[name]):
             raise RotationRefused(
                 f"the key of {name} is another, and its old key didn't sign that; "
-                f"telephone {name}, then approve the roster afresh from the invite"
+                f"telephone {name}, and if that is right: spinney site approve-roster --afresh"
             )
     added, removed = sorted({*new.members} - {*pinned.members}), sorted({*pinned.members} - {*new.members})
     return Changes(tuple(added), tuple(removed), tuple(rotated))
@@ -259,8 +261,8 @@ def accept(new: Roster, known: Roster | Invite) -> Changes:
 
 def _before_any(invited: Invite) -> Roster:
     """All that a house knows that was invited and has approved nothing."""
-    members = {invited.coordinator: invited.key}
-    return Roster(study=invited.study, version=1, coordinator=invited.coordinator, members=members)
+    members, before = {invited.coordinator: invited.key}, max(1, invited.version - 1)
+    return Roster(study=invited.study, version=before, coordinator=invited.coordinator, members=members)
 
 
 def _leads_to(roster: Roster, old: str, new: str) -> bool:

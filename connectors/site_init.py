@@ -32,6 +32,22 @@ TAIL = """
 # assumed_units:
 #   "http://loinc.org|2339-0": mg/dL
 """
+EXCHANGE = """\
+# The mailbox between the houses, for rounds: a folder, s3://bucket/prefix or sftp://user@host:port/path.
+exchange:
+  url: {url}
+  # secrets:
+  #   secret: EXCHANGE_SECRET
+
+"""
+NO_EXCHANGE = """\
+# The mailbox between the houses, for rounds: a folder, s3://bucket/prefix or sftp://user@host:port/path.
+# exchange:
+#   url: s3://bucket/prefix
+#   secrets:
+#     secret: EXCHANGE_SECRET
+
+"""
 FILES = """\
 # FHIR resources in a folder: NDJSON (also .gz) named after their type, or bundles. For a finished table write
 # `table: cohort.csv` (or .parquet) instead of `path`.
@@ -89,7 +105,8 @@ def site_text(file: str, answers: Mapping[str, str]) -> str:
     else:
         auth = AUTH[answers["auth"]].format(**words)
         source = FHIR.format(how=HOW[kind], kind=kind, base_url=words["base_url"], auth=auth)
-    return HEAD.format(file=file, **words) + source + TAIL
+    exchange = EXCHANGE.format(url=words["exchange"]) if answers.get("exchange") else NO_EXCHANGE
+    return HEAD.format(file=file, **words) + exchange + source + TAIL
 
 
 def write_site(path: Path, answers: Mapping[str, str]) -> SiteSettings:

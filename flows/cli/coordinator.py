@@ -170,7 +170,8 @@ def _publish(settings: CoordinatorSettings, papers: Papers, roster: Roster, what
         absent = [] if in_force == published else waiting_for(papers, exchange, published)
     click.echo(f"{what}: version {published.version} of the roster of {papers.name} is published")
     if absent:
-        click.echo(f"Rounds run under version {in_force.version} until it is approved by {', '.join(absent)}.")
+        click.echo(f"Rounds run under version {in_force.version}, for a week at most, until it is approved by:")
+        click.echo(f"  {', '.join(absent)}")
 
 
 @coordinator.command(short_help="Show the roster and who has approved it.")

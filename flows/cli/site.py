@@ -34,6 +34,7 @@ for command in (join, approve, approve_roster, studies):
 @click.option("--name", prompt="Name of the site in the study's roster", help="The site's name.")
 @click.option("--home", default="home", show_default=True, help="Private folder for cohorts, next to the file.")
 @click.option("--timezone", default="UTC", show_default=True, help="Of times without a zone, such as Europe/Berlin.")
+@click.option("--exchange", help="Mailbox between the houses: a folder, s3://... or sftp://...; for rounds.")
 @click.option("--kind", type=click.Choice(KINDS), prompt="Where are the data", help="What the source is.")
 @click.option("--path", help="files: folder with FHIR resources.")
 @click.option("--url", help="sql: address without a password, such as postgresql+psycopg://reader@db/his.")

@@ -97,7 +97,8 @@ def show_study(study: Study, papers: Papers) -> None:
     title = f"{study.name}, version {study.version}"
     click.echo(f"{title}: {study.description}" if study.description else title)
     click.echo(f"  outcome: {study.label.name}")
-    click.echo(f"  variables: {', '.join(feature.name for feature in study.features)}")
+    variables = f"variables: {', '.join(feature.name for feature in study.features)}"
+    click.echo(click.wrap_text(variables, 110, initial_indent="  ", subsequent_indent="    "))
     click.echo("What leaves this house in every round, each message with a line in the audit log:")
     for line in what_leaves(study):
         click.echo(f"  {line}")
@@ -137,30 +138,34 @@ def approve_roster(site_file: Path, study: str | None, afresh: bool, by: str, ye
     for are accepted by the nightly run without asking.
     """
     from connectors.papers import Papers
-    from connectors.renewal import offered_roster, renew_roster
+    from connectors.renewal import look_afresh, look_for_rosters, renew_roster
     from connectors.site_file import read_site
 
     site = read_site(site_file)
     papers = Papers(site.home, study or _the_known(site.home))
     with _exchange(site) as exchange:
-        roster = offered_roster(papers, exchange, site.name, afresh=afresh)
+        if afresh:
+            notes, roster = [], look_afresh(papers, exchange, site.name)
+        else:
+            notes, roster = look_for_rosters(papers, exchange, site.name)
+        for note in notes:
+            click.echo(note)
         if roster is None:
             _nothing_newer(papers)
-        elif site.name not in roster.members and papers.newest is None:
+            return
+        if site.name not in roster.members and papers.newest is None:
             raise click.UsageError(f"{site.name} is not on the roster yet; send joining.json to {roster.coordinator}")
-        else:
-            show_roster(roster, papers, site.name, afresh=afresh)
-            yes or click.confirm("Has somebody confirmed these fingerprints by telephone?", abort=True)
-            papers.approve_roster(roster, by, afresh=afresh)
-            click.echo(f"version {roster.version} is approved")
-        for note in renew_roster(papers, exchange, site.name):
-            click.echo(note)
+        show_roster(roster, papers, site.name, afresh=afresh)
+        yes or click.confirm("Has somebody confirmed these fingerprints by telephone?", abort=True)
+        papers.approve_roster(roster, by, afresh=afresh)
+        click.echo(f"version {roster.version} is approved")
+        renew_roster(papers, exchange, site.name)
 
 
 def _nothing_newer(papers: Papers) -> None:
     if papers.newest is None:
         raise click.UsageError("there is no roster on the exchange that follows the invite; ask the coordinator")
-    click.echo(f"nothing newer on the exchange; version {papers.newest.version} is approved here")
+    click.echo(f"version {papers.newest.version} is approved here; there is nothing newer to confirm")
 
 
 def show_roster(roster: Roster, papers: Papers, me: str, *, afresh: bool = False) -> None:

@@ -16,13 +16,14 @@ from connectors.renewal import (
     ApprovedRoster,
     InForce,
     effective_roster,
-    offered_roster,
+    look_afresh,
+    look_for_rosters,
     publish_approvals,
     publish_roster,
     renew_roster,
     signer,
 )
-from connectors.roster import Roster, admit, dismiss, found, invite, join, rotate, rotation
+from connectors.roster import Roster, RosterRefused, admit, dismiss, found, invite, join, rotate, rotation
 
 DIGEST = "5" * 64
 
@@ -80,7 +81,7 @@ class World:
 
     def approve(self, *sites: str) -> None:
         for site in sites:
-            roster = offered_roster(self.papers(site), self.exchange, site)
+            _, roster = look_for_rosters(self.papers(site), self.exchange, site)
             assert roster is not None
             self.papers(site).approve_roster(roster)
             publish_approvals(self.papers(site), self.exchange, site)
@@ -190,9 +191,9 @@ def test_a_house_s_first_roster_is_always_for_people(world: World) -> None:
 def test_a_departure_is_accepted_by_the_night_and_waits_for_nobody(wood: World) -> None:
     wood.publish(dismiss(wood.newest, "beech", wood.boss))
     assert wood.effective().sites == ["ash"]
-    assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; gone: beech"]
+    assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; gone: beech."]
     assert wood.papers("ash").roster.sites == ["ash"]
-    assert wood.renew("beech")[-1] == "beech is not on the roster of wood any more"
+    assert wood.renew("beech")[-1] == "beech is not on the roster of wood any more."
     with pytest.raises(NotApproved, match="not on the roster"):
         signer(wood.papers("beech"), "beech")
 
@@ -215,7 +216,7 @@ def test_after_the_coordinator_s_rotation_both_sides_go_on_with_the_new_key(wood
     wood.publish(rotate(wood.newest, rotation(old, new), new))
     wood.effective()
     assert [one.public for one in wood.ring("oak").all().values()] == [new.public]
-    assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; with a new key: oak"]
+    assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; with a new key: oak."]
     assert wood.papers("ash").roster.keys["oak"] == new.public
     wood.add("elm")
     wood.approve("ash", "beech", "elm")
@@ -231,6 +232,22 @@ def test_an_invite_from_before_the_coordinator_s_rotation_is_still_good(wood: Wo
     wood.publish(admit(wood.newest, letter, join(letter, wood.ring("elm").create()), wood.boss))
     wood.approve("elm")
     assert wood.papers("elm").roster.version == 5
+
+
+def test_who_is_invited_after_the_coordinator_s_rotation_finds_nothing_to_refuse(wood: World) -> None:
+    old, new = wood.ring("oak").identity(), wood.ring("oak").next_identity()
+    wood.publish(rotate(wood.newest, rotation(old, new), new))
+    wood.effective()
+    wood.add("elm")
+    wood.approve("elm")
+    assert wood.refusals("elm") == []
+    assert wood.papers("elm").roster.version == 5
+
+
+def test_a_newcomer_is_not_shown_a_roster_from_before_its_invite(wood: World) -> None:
+    wood.add("elm")
+    with pytest.raises(RosterRefused, match="version 2 can't replace version 2"):
+        wood.papers("elm").approve_roster(wood.oak.approved(2))
 
 
 def test_a_key_that_another_study_needs_is_not_destroyed(wood: World) -> None:
@@ -268,6 +285,30 @@ def test_a_house_that_was_away_for_months_finds_every_version(wood: World) -> No
     wood.effective()
     wood.renew("ash")
     assert wood.papers("ash").roster.version == 6
+
+
+def test_who_lost_its_key_is_dismissed_joins_again_and_is_confirmed_as_a_newcomer(wood: World) -> None:
+    wood.publish(dismiss(wood.newest, "beech", wood.boss))
+    (wood.folder / "beech/keys/identity.pem").unlink()
+    wood.add("beech")
+    assert wood.effective().sites == ["ash"]
+    assert wood.renew("ash")[-1].startswith("Version 5 of the roster brings beech; confirm by telephone")
+    wood.approve("ash", "beech")
+    assert wood.effective().sites == ["ash", "beech"]
+    wood.renew("beech")
+    assert signer(wood.papers("beech"), "beech").public == wood.ring("beech").identity().public
+
+
+def test_a_changed_key_that_nobody_signed_can_be_approved_afresh_from_the_invite(wood: World) -> None:
+    wood.publish(dismiss(wood.newest, "beech", wood.boss))
+    (wood.folder / "beech/keys/identity.pem").unlink()
+    wood.add("beech")
+    wood.plant("oak", "roster", 4, b"somebody destroyed the version in between")
+    assert "telephone beech" in wood.renew("ash")[-1]
+    roster = look_afresh(wood.papers("ash"), wood.exchange, "ash")
+    assert roster is not None
+    assert wood.papers("ash").approve_roster(roster, afresh=True).added == ("ash", "beech")
+    assert wood.papers("ash").approved_versions == [3, 5]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -318,7 +359,7 @@ def test_what_is_no_new_roster_is_noted_and_stops_nothing(wood: World, kind: str
     wood.plant("oak", "roster", 4, raw)
     notes = wood.renew("ash")
     assert len(notes) == 1
-    assert notes[0].startswith("refused: ")
+    assert notes[0].startswith("Refused: ")
     assert wood.refusals("ash") == [refusal]
     assert wood.papers("ash").roster.version == 3
     assert wood.publish(dismiss(wood.newest, "beech", wood.boss)).version == 5
@@ -332,9 +373,9 @@ def test_a_roster_that_lists_a_foreign_key_for_this_house_is_refused(world: Worl
     members = {**world.newest.members, "ash": Identity.new().public.hex()}
     puppet = world.newest.model_copy(update={"members": members}).signed(world.boss)
     world.plant("oak", "roster", 2, puppet.model_dump_json().encode())
-    found_roster = offered_roster(world.papers("ash"), world.exchange, "ash")
-    assert found_roster is not None
-    assert found_roster.version == 1
+    notes, pending = look_for_rosters(world.papers("ash"), world.exchange, "ash")
+    assert notes == ["Refused: version 2 of the roster lists a key for ash that this house doesn't have"]
+    assert pending is None
     assert world.refusals("ash") == ["RosterRefused"]
 
 
@@ -392,7 +433,7 @@ def test_what_is_in_force_is_never_rolled_back(wood: World) -> None:
 def test_an_exchange_that_is_away_stops_no_night(wood: World) -> None:
     (wood.folder / "exchange").rename(wood.folder / "away")
     (note,) = wood.renew("ash")
-    assert note.startswith("the roster stays as it is: ")
+    assert note.startswith("The roster stays as it is: ")
     assert wood.papers("ash").roster.version == 3
 
 
@@ -403,5 +444,5 @@ def test_what_was_sent_and_accepted_is_in_the_audit_log(wood: World) -> None:
     words = [line.entry.words for line in wood.papers("ash").audit.lines()]
     assert words[-2:] == [
         "Version 4 of the roster was accepted without asking; gone: beech.",
-        "Sent to everybody: that people here have confirmed a list of the houses.",
+        "Sent to everybody: that this house has accepted a list of the houses.",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +14,22 @@ from connectors.rounds import CoordinatorRound, Over, Through, directly
 
 
 @dataclass(frozen=True)
-class RoundResult:
-    """What came of a round, for the report: names, reasons, digests and counts."""
+class Ended:
+    """A round as its coordinator saw it."""
 
-    study: str
-    round: int
-    model: str
-    void: str
-    sites: tuple[str, ...]
-    absent: dict[str, str]
-    bytes_by_step: dict[str, int]
+    asking: CoordinatorRound
+    over: Over
 
     def plain(self) -> dict[str, Any]:
-        return {**vars(self), "sites": list(self.sites)}
+        """What came of it: names, reasons and digests."""
+        return {
+            "study": self.asking.study.name,
+            "round": self.asking.round,
+            "model": self.over.model,
+            "void": self.over.void,
+            "sites": list(self.asking.sites),
+            "absent": dict(sorted(self.asking.left_out.items())),
+        }
 
 
 class CoordinatorNights(HouseNights):
@@ -44,8 +46,8 @@ class CoordinatorNights(HouseNights):
         known = max((self.rounds.newest, *self.exchange.rounds(self.study.name, self.name)))
         return self.rounds.unfinished or known + 1
 
-    def run(self, number: int, through: Through = directly) -> RoundResult:
-        """Open the round, ask until it is over, and write down what came of it."""
+    def run(self, number: int, through: Through = directly) -> Ended:
+        """Open the round and ask until it is over."""
         memory = self.memory(number)
         if "roster" not in memory:  # a round that was begun goes on with the roster that it was begun with
             memory["roster"] = effective_roster(self.papers, self.exchange).digest
@@ -54,22 +56,4 @@ class CoordinatorNights(HouseNights):
         asking = CoordinatorRound(
             self.study, desk, roster.sites, memory, self.answer_time, roster=roster.digest, through=through
         )
-        over = asking.run()
-        result = self._result(number, asking, over)
-        self.close(number, result.plain())
-        return result
-
-    def _result(self, number: int, asking: CoordinatorRound, over: Over) -> RoundResult:
-        sizes: Counter[str] = Counter()
-        for line in self.audit.lines():
-            if (line.entry.study, line.entry.round) == (self.study.name, number):
-                sizes[line.entry.step] += line.entry.bytes
-        return RoundResult(
-            self.study.name,
-            number,
-            over.model,
-            over.void,
-            tuple(asking.sites),
-            dict(sorted(asking.left_out.items())),
-            dict(sizes),
-        )
+        return Ended(asking, asking.run())

@@ -89,6 +89,10 @@ class HouseNights:
         result: dict[str, Any] = json.loads(path.read_bytes())
         return result
 
+    def results(self) -> list[dict[str, Any]]:
+        """What came of every round that has ended here, the oldest first."""
+        return [json.loads(path.read_bytes()) for path in sorted(self._results(), key=lambda path: int(path.stem))]
+
     def keep(self, number: int, result: dict[str, Any]) -> None:
         """Write down what came of a round, whole or not at all."""
         private_folder(self._folder("nights"))

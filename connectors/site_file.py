@@ -20,6 +20,7 @@ from connectors.study_file import read_settings
 from connectors.vault import Vault
 from spinney.base import Name, Settings
 
+PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
 
 
@@ -39,6 +40,9 @@ class SiteSettings(Settings):
     registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")
     admission: Admission = Field(
         "auto", description="manual: a steward of this site decides before a federated model is used."
+    )
+    stewards: dict[str, PublicKey] = Field(
+        {}, description="Who may decide that: name and public key, as `spinney keys show` prints it."
     )
 
     @property

@@ -204,19 +204,30 @@ class SiteNights(HouseNights):
 
 def told(part: Part) -> dict[str, Any]:
     """How a round ended, in digests and counts."""
-    outcome = part.outcome
-    chosen = outcome and {
-        "name": outcome.decision.name,
-        "reason": outcome.decision.reason,
-        "question": outcome.decision.question or "",
-        "model": outcome.model.digest,
-        "trees": len(outcome.model.owners_),
-        "rows": outcome.rows,
-    }
     return {
         "round": part.number,
         "model": part.over.model,
         "void": part.over.void,
         "cohort": part.cohort.digest,
-        "choice": chosen,
+        "choice": part.outcome and _choice(part.outcome),
     }
+
+
+def _choice(outcome: Outcome) -> dict[str, Any]:
+    decision = outcome.decision
+    return {
+        "name": decision.name,
+        "reason": decision.reason,
+        "question": decision.question or "",
+        "model": outcome.model.digest,
+        "trees": len(outcome.model.owners_),
+        "sites": len({*outcome.model.owners_}),
+        "gain": _gain(outcome),
+    }
+
+
+def _gain(outcome: Outcome) -> str:
+    gain = outcome.gain.get("auroc")
+    if gain is None:
+        return "There are too few test patients to say what it gains."
+    return f"AUROC on test rows: {gain.value:+.3f} over the local forest ({gain.low:+.3f} to {gain.high:+.3f})."

@@ -32,10 +32,11 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
         done = nights.result(number)
         if done is not None:
             return done
-        steps = Steps(f"{nights.study.name}-round".lower())
-        result = nights.run(number, steps)
+        steps = Steps(nights.name, nights.study.name)
+        ended = nights.run(number, steps)
         steps.end()
+        nights.close(number, ended.plain())
         nights.expire(None)
-        if result.void:
-            raise RoundVoid(f"round {number} is void: {result.void}")
-        return result.plain()
+        if ended.over.void:
+            raise RoundVoid(f"round {number} is void: {ended.over.void}")
+        return ended.plain()

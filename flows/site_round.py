@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import flow, runtime
 from pydantic import Field
 
+from connectors.admission import NOT_NEEDED, WAITING
+from connectors.registry import Registry
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights, told
+from connectors.vault import CohortRef
+from flows.admit import admit
 from spinney.base import Name, Settings
-from spinney.errors import RoundVoid
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
-from tasks.round import look_at_roster, wait_for_opening
+from tasks.round import look_at_roster, register_model, wait_for_opening
 
 
 class SiteRound(Settings):
@@ -30,18 +33,43 @@ def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
     nights = SiteNights(read_site(night.site), night.study)
     with nights.alone():
-        done = nights.result(night.number) if night.number else None
-        if done is not None:
-            return done
-        look_at_roster(nights)
-        spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=night.site)
-        cohort = nights.pinned or encode_cohort(check_cohort(pull_cohort(spec), spec), spec)
-        opened = wait_for_opening(nights, night.number)
-        steps = Steps(f"{nights.name}-round".lower())
-        part = nights.take_part(opened, cohort, steps)
-        steps.end()
-        result = told(part)
-        nights.close(part.number, result)
-        if part.over.void:
-            raise RoundVoid(f"round {part.number} is void: {part.over.void}; this site keeps the model that it has")
-        return result
+        result = ended_before(nights, night.number) or take_part(nights, night)
+        return admit(nights, result) if result["admission"] == WAITING else result
+
+
+def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | None:
+    """A round that has its result, asked for by number or resumed after a steward's answer, is not run again."""
+    result = nights.result(number)
+    mine = result is not None and result["run"] == str(runtime.flow_run.id)
+    return result if number is not None or mine else None
+
+
+def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
+    """The night itself."""
+    look_at_roster(nights)
+    cohort = nights.pinned or checked_cohort(nights, night.site)
+    opened = wait_for_opening(nights, night.number)
+    steps = Steps(nights.name, nights.study.name)
+    part = nights.take_part(opened, cohort, steps)
+    steps.end()
+    version = register_model(nights, part)
+    manual = "manual" in (nights.site.admission, nights.study.choice.admission)
+    if not manual:
+        Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=True)
+    result = {
+        **told(part),
+        "version": version.number,
+        "admission": WAITING if manual else NOT_NEEDED,
+        "run": str(runtime.flow_run.id),
+    }
+    nights.close(part.number, result)
+    nights.expire(nights.name)
+    return result
+
+
+def checked_cohort(nights: SiteNights, site: Path) -> CohortRef:
+    """Tonight's patients, if they keep the study's rules."""
+    spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=site)
+    pulled = pull_cohort(spec)
+    check_cohort(pulled, spec)
+    return encode_cohort(pulled.cohort, spec)

@@ -8,6 +8,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 from pydantic import Field
 
+from connectors.checked import Checked
 from connectors.encoded import write_encoded
 from connectors.pull import PullResult, pull
 from connectors.site_file import SiteSettings, read_site
@@ -15,6 +16,7 @@ from connectors.study_file import read_study
 from connectors.vault import CohortRef
 from spinney.base import Name, Settings
 from spinney.study import Study
+from tasks.artifacts import show_quality
 from tasks.quiet import quietly
 from tasks.retries import NO_TRACE, TRANSIENT
 
@@ -43,19 +45,20 @@ def pull_cohort(spec: CohortSpec) -> PullResult:
 
 @task(task_run_name="check the cohort of {spec.name}", **NO_TRACE)
 @quietly
-def check_cohort(pulled: PullResult, spec: CohortSpec) -> CohortRef:
+def check_cohort(pulled: PullResult, spec: CohortSpec) -> Checked:
     """Validate the cohort; a critical rule that fails raises CohortRejected, and this site stays out of the round."""
-    from connectors.checked import check_cohort as check
+    from connectors.checked import check_cohort as check  # Great Expectations takes seconds to import
 
     study, site = spec.read()
     checked = check(site.home, study, pulled.cohort, pulled.report)
+    show_quality(checked.quality, spec.name)
     log = get_run_logger()
     for failed in checked.quality.failures("warning"):
         log.warning("%s: %d of %d fail", failed.rule, failed.failed, failed.checked)
     for line in checked.drift.warnings if checked.drift else ():
         log.warning(line)
     checked.quality.require()
-    return pulled.cohort
+    return checked
 
 
 @task(task_run_name="encode the cohort of {spec.name}", **NO_TRACE)

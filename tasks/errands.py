@@ -8,6 +8,7 @@ from typing import Any
 from prefect import task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
+from tasks.artifacts import artifact_key
 from tasks.quiet import quietly
 from tasks.retries import NO_TRACE
 
@@ -22,7 +23,8 @@ def errand(name: str, work: Callable[[], Any]) -> Any:  # noqa: ARG001 (the run'
 class Steps:
     """Runs the steps of a round as tasks; most rounds have this many."""
 
-    def __init__(self, key: str, usual: int = 7) -> None:
+    def __init__(self, *words: str, usual: int = 7) -> None:
+        key = artifact_key(*words, "round")
         self._artifact = create_progress_artifact(0.0, key=key, description="Steps of the round that are done.")
         self._done, self._usual = 0, usual
 

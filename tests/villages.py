@@ -12,7 +12,9 @@ from sklearn.datasets import load_breast_cancer
 
 from connectors.encoded import encode_table
 from connectors.pull import pull
+from connectors.registry import Registry, lineage_of
 from connectors.site_file import read_site
+from connectors.site_night import Part, SiteNights, told
 from connectors.village import Village, found_village
 from spinney.cohort import Cohort
 from spinney.simulate import Simulation, simulate
@@ -80,3 +82,12 @@ def cohorts_of(village: Village, study: Study) -> dict[str, Cohort]:
 def simulated(village: Village, study: Study, round: int = 1) -> Simulation:
     """The same round in one process."""
     return simulate(study, cohorts_of(village, study), round=round)
+
+
+def registered(village: Village, name: str, part: Part, admission: str) -> None:
+    """What a site's flow does after its round, without Prefect."""
+    nights = SiteNights(read_site(village.site_file(name)))
+    assert part.outcome is not None
+    lineage = lineage_of(nights.study, name, part.outcome.model, part.number, part.cohort.digest)
+    version = Registry(nights.home, nights.site.registry).register(nights.study, part.outcome, lineage)
+    nights.keep(part.number, {**told(part), "version": version.number, "admission": admission, "run": ""})

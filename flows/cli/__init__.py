@@ -12,6 +12,7 @@ import click
 from spinney.errors import SpinneyError
 
 COMMANDS = {
+    "admission": ("flows.cli.admission:admission", "Decide whether a federated model may be used at this site."),
     "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
     "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
     "demo": ("flows.cli.demo:demo", "Make up data to try Spinney on."),

@@ -6,10 +6,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from connectors.coordinator_night import CoordinatorNights, RoundResult
+from connectors.coordinator_night import CoordinatorNights
 from connectors.encoded import write_encoded
 from connectors.house import read_coordinator
 from connectors.night import AlreadyRunning
@@ -39,13 +40,15 @@ def site_night(village: Village, name: str) -> Part:
     return part
 
 
-def coordinator_night(village: Village, number: int | None = None) -> RoundResult:
+def coordinator_night(village: Village) -> dict[str, Any]:
     nights = CoordinatorNights(read_coordinator(village.coordinator_file))
     with nights.alone():
-        return nights.run(nights.number(number))
+        result = nights.run(nights.number()).plain()
+        nights.close(result["round"], result)
+    return result
 
 
-def night(village: Village) -> tuple[RoundResult, dict[str, Part]]:
+def night(village: Village) -> tuple[dict[str, Any], dict[str, Part]]:
     run: Mapping[str, Callable[[], Part]] = {
         name: lambda name=name: site_night(village, name) for name in village.sites
     }  # type: ignore[misc]
@@ -59,7 +62,7 @@ def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:
     for number in (1, 2):
         result, parts = night(village)
         reference = simulated(village, breast_study(), number)
-        assert (result.round, result.model, result.void) == (number, reference.model_digest, "")
+        assert (result["round"], result["model"], result["void"]) == (number, reference.model_digest, "")
         for name, part in parts.items():
             assert part.outcome is not None
             assert part.outcome.model.digest == reference.outcomes[name].model.digest
@@ -69,7 +72,7 @@ def test_what_came_of_a_round_stays_and_its_keys_and_memory_do_not(village: Vill
     result, parts = night(village)
     nights = SiteNights(read_site(village.site_file("ash")))
     assert nights.result(1) == told(parts["ash"])
-    assert CoordinatorNights(read_coordinator(village.coordinator_file)).result() == result.plain()
+    assert CoordinatorNights(read_coordinator(village.coordinator_file)).result() == result
     for name in ("coordinator", *SITES):
         home = village.home(name)
         assert not list(home.glob("keys/rounds/**/*.key"))
@@ -94,7 +97,7 @@ def test_a_site_that_was_away_waits_for_the_next_round_and_not_for_the_one_that_
     ash.rounds.folder.joinpath("newest.json").unlink()  # as if it had not been there
     assert ash._open_round(None) is None
     result, parts = night(village)
-    assert result.model == simulated(village, breast_study(), 2).model_digest
+    assert result["model"] == simulated(village, breast_study(), 2).model_digest
     assert {part.number for part in parts.values()} == {2}
 
 
@@ -104,4 +107,4 @@ def test_a_coordinator_on_a_new_machine_goes_on_with_the_next_round(village: Vil
     for lost in ("rounds", "nights", "outbox", "keys/rounds"):
         shutil.rmtree(home / lost)
     result, _ = night(village)
-    assert (result.round, result.void) == (2, "")
+    assert (result["round"], result["void"]) == (2, "")

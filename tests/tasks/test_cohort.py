@@ -52,7 +52,9 @@ def spec(tmp_path: Path) -> CohortSpec:
 
 @flow(name="site-cohort")
 def cohort_of(spec: CohortSpec) -> CohortRef:
-    return encode_cohort(check_cohort(pull_cohort(spec), spec), spec)
+    pulled = pull_cohort(spec)
+    check_cohort(pulled, spec)
+    return encode_cohort(pulled.cohort, spec)
 
 
 def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, spec: CohortSpec) -> None:  # noqa: ARG001

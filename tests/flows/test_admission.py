@@ -1,0 +1,83 @@
+"""A model that waits for a steward: only a signed answer of a listed steward counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from connectors.keys import KeyRing
+from connectors.registry import CANDIDATE, CHAMPION, Registry
+from connectors.site_file import read_site
+from connectors.site_night import SiteNights
+from connectors.village import Village
+from flows.cli import main
+from tests.connectors.test_nights import night
+from tests.villages import breast_village, registered
+
+SITES = ("ash", "birch", "cedar")
+
+
+@pytest.fixture
+def village(tmp_path: Path) -> Village:
+    """A night is over, and at ash the model waits."""
+    village = breast_village(tmp_path, SITES, choice={"admission": "manual"})
+    steward = KeyRing(tmp_path / "steward").create()
+    path = village.site_file("ash")
+    settings = yaml.safe_load(path.read_text()) | {"stewards": {"warden": steward.public.hex()}}
+    path.write_text(yaml.safe_dump(settings))
+    registered(village, "ash", night(village)[1]["ash"], admission="waiting")
+    return village
+
+
+def spinney(village: Village, *words: str) -> Result:
+    return CliRunner().invoke(main, [*words, "--site", str(village.site_file("ash"))])
+
+
+def registry(village: Village) -> Registry:
+    site = read_site(village.site_file("ash"))
+    return Registry(site.home, site.registry)
+
+
+def test_a_model_waits_as_a_candidate_until_a_steward_says_yes(village: Village, tmp_path: Path) -> None:
+    assert "breast round 1: version 1" in spinney(village, "admission", "list").output
+    assert registry(village).find("breast", CHAMPION) is None
+    done = spinney(
+        village,
+        *("admission", "decide", "breast", "1", "--yes"),
+        *("--steward", "warden", "--steward-home", str(tmp_path / "steward")),
+    )
+    assert done.output == "version 1 of breast: approved\n"
+    assert registry(village).version("breast", CHAMPION).number == 1
+    assert "nothing waits" in spinney(village, "admission", "list").output
+    line = next(one for one in SiteNights(read_site(village.site_file("ash"))).audit.lines() if one.entry.signature)
+    assert line.entry.words == "Decided by warden: the model of round 1 may be used here."
+
+
+def test_after_a_no_the_model_stays_a_candidate(village: Village, tmp_path: Path) -> None:
+    home = str(tmp_path / "steward")
+    done = spinney(village, "admission", "decide", "breast", "1", "--no", "--steward", "warden", "--steward-home", home)
+    assert done.output == "version 1 of breast: refused\n"
+    assert registry(village).find("breast", CHAMPION) is None
+    assert registry(village).version("breast", CANDIDATE).number == 1
+
+
+def test_a_stranger_s_signature_does_not_count(village: Village, tmp_path: Path) -> None:
+    KeyRing(tmp_path / "stranger").create()
+    done = spinney(
+        village,
+        *("admission", "decide", "breast", "1", "--yes"),
+        *("--steward", "warden", "--steward-home", str(tmp_path / "stranger")),
+    )
+    assert done.exit_code == 2
+    assert "this is not the signature of warden under this answer" in done.output
+    assert registry(village).find("breast", CHAMPION) is None
+
+
+def test_a_signature_under_yes_is_none_under_no(village: Village, tmp_path: Path) -> None:
+    words = ("admission", "sign", "breast", "1", "--steward-home", str(tmp_path / "steward"))
+    yes, no = (spinney(village, *words, answer).output.strip() for answer in ("--yes", "--no"))
+    assert len(yes) == len(no) == 128
+    assert yes != no

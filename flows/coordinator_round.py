@@ -13,6 +13,7 @@ from connectors.house import read_coordinator
 from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.errands import Steps
+from tasks.round import report_round
 
 
 class CoordinatorRound(Settings):
@@ -35,6 +36,7 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
         steps = Steps(nights.name, nights.study.name)
         ended = nights.run(number, steps)
         steps.end()
+        report_round(ended)
         nights.close(number, ended.plain())
         nights.expire(None)
         if ended.over.void:

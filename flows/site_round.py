@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,19 @@ from prefect import flow, runtime
 from pydantic import Field
 
 from connectors.admission import NOT_NEEDED, WAITING
+from connectors.checked import Checked
+from connectors.pull import PullReport
 from connectors.registry import Registry
+from connectors.report_gather import site_facts
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights, told
 from connectors.vault import CohortRef
 from flows.admit import admit
 from spinney.base import Name, Settings
+from spinney.errors import SpinneyError
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
-from tasks.round import look_at_roster, register_model, wait_for_opening
+from tasks.round import look_at_roster, register_model, report_night, standing, wait_for_opening
 
 
 class SiteRound(Settings):
@@ -45,17 +50,23 @@ def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | Non
 
 
 def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
-    """The night itself."""
-    look_at_roster(nights)
-    cohort = nights.pinned or checked_cohort(nights, night.site)
-    opened = wait_for_opening(nights, night.number)
-    steps = Steps(nights.name, nights.study.name)
-    part = nights.take_part(opened, cohort, steps)
-    steps.end()
-    version = register_model(nights, part)
+    """The night itself; one that came to nothing has a report, too, and keeps the champion."""
+    tonight = Tonight()
+    try:
+        look_at_roster(nights)
+        tonight.cohort = nights.pinned or checked_cohort(nights, night.site, tonight)
+        opened = wait_for_opening(nights, night.number)
+        steps = Steps(nights.name, nights.study.name)
+        part = nights.take_part(opened, tonight.cohort, steps)
+        steps.end()
+        version = register_model(nights, part)
+    except SpinneyError as reason:
+        report_night(nights, site_facts(nights, None, missed=str(reason), **tonight.known))
+        raise
     manual = "manual" in (nights.site.admission, nights.study.choice.admission)
     if not manual:
         Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=True)
+    report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
     result = {
         **told(part),
         "version": version.number,
@@ -67,9 +78,24 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     return result
 
 
-def checked_cohort(nights: SiteNights, site: Path) -> CohortRef:
+@dataclass
+class Tonight:
+    """What the night has found out so far, for its report. After a restart the cohort is known and not how it came."""
+
+    cohort: CohortRef | None = None
+    pulled: PullReport | None = None
+    checked: Checked | None = None
+
+    @property
+    def known(self) -> dict[str, Any]:
+        return {"pulled": self.pulled, "checked": self.checked}
+
+
+def checked_cohort(nights: SiteNights, site: Path, tonight: Tonight) -> CohortRef:
     """Tonight's patients, if they keep the study's rules."""
     spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=site)
     pulled = pull_cohort(spec)
-    check_cohort(pulled, spec)
+    tonight.pulled = pulled.report
+    tonight.checked = check_cohort(pulled, spec)
+    tonight.checked.quality.require()
     return encode_cohort(pulled.cohort, spec)

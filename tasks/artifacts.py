@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-from prefect.artifacts import create_table_artifact
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from connectors.quality import QualityReport
+from connectors.report_facts import NightFacts, RoundFacts, steps_in
+from connectors.report_words import comparison_rows, credit_rows, night_markdown, round_markdown
 
 
 def artifact_key(*words: str) -> str:
@@ -29,3 +31,28 @@ def show_quality(quality: QualityReport, study: str) -> None:
     create_table_artifact(
         rows, key=artifact_key(study, "quality"), description="How the cohort keeps the study's rules."
     )
+
+
+def show_night(facts: NightFacts) -> None:
+    """What was decided at a site and why, against what, and whose trees help."""
+    study, site = facts.study.name, facts.site
+    create_markdown_artifact(night_markdown(facts), key=artifact_key(site, study, "choice"))
+    if facts.outcome is None:
+        return
+    compared, credit = comparison_rows(facts.outcome), credit_rows(facts.outcome)
+    create_table_artifact(compared, key=artifact_key(site, study, "candidates"), description="On test patients.")
+    create_table_artifact(credit, key=artifact_key(site, study, "credit"), description="Where the vote comes from.")
+
+
+def show_round(facts: RoundFacts) -> None:
+    """Who took part, who was absent and why, seconds and bytes per step."""
+    study = facts.study.name
+    create_markdown_artifact(round_markdown(facts), key=artifact_key(study, "round"))
+    there = {site: "took part" for site in facts.described if site not in facts.absent}
+    sites = [{"site": site, "what": words} for site, words in sorted({**there, **facts.absent}.items())]
+    create_table_artifact(sites, key=artifact_key(study, "sites"), description="Who took part, and who was absent.")
+    steps = [
+        {"step": one.name, "seconds": round(one.seconds, 2), "bytes": one.bytes, "answers": one.answers}
+        for one in steps_in(facts.lines)
+    ]
+    create_table_artifact(steps, key=artifact_key(study, "steps"), description="Seconds and bytes of every step.")

@@ -5,9 +5,14 @@ from __future__ import annotations
 from prefect import task
 from prefect.logging import get_run_logger
 
-from connectors.registry import Registry, Version, lineage_of
+from connectors.coordinator_night import Ended
+from connectors.registry import CHAMPION, Registry, Version, lineage_of
+from connectors.report import write_round_report, write_site_report
+from connectors.report_facts import NightFacts, Standing
+from connectors.report_gather import round_facts
 from connectors.site_night import Found, Part, SiteNights
 from spinney.errors import RoundVoid
+from tasks.artifacts import show_night, show_round
 from tasks.quiet import quietly
 from tasks.retries import NO_TRACE
 
@@ -37,3 +42,28 @@ def register_model(nights: SiteNights, part: Part) -> Version:
     model = part.outcome.model
     lineage = lineage_of(nights.study, nights.name, model, part.number, part.cohort.digest, head)
     return Registry(nights.home, nights.site.registry).register(nights.study, part.outcome, lineage)
+
+
+def standing(nights: SiteNights, version: Version) -> Standing:
+    """What the registry says after the night."""
+    champion = Registry(nights.home, nights.site.registry).find(nights.study.name, CHAMPION)
+    return Standing(str(version.number), str(champion.number) if champion else "")
+
+
+@task(task_run_name="write the report", **NO_TRACE)
+@quietly
+def report_night(nights: SiteNights, facts: NightFacts) -> None:
+    """The page for this house, and its key figures for the Prefect UI."""
+    path = write_site_report(nights.home, facts)
+    show_night(facts)
+    get_run_logger().info("The report is in %s", path)
+
+
+@task(task_run_name="write the report", **NO_TRACE)
+@quietly
+def report_round(ended: Ended) -> None:
+    """The page for the coordinator, and its key figures for the Prefect UI."""
+    facts = round_facts(ended.asking, ended.over)
+    path = write_round_report(ended.asking.desk.home, facts)
+    show_round(facts)
+    get_run_logger().info("The report is in %s", path)

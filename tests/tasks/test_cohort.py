@@ -53,7 +53,7 @@ def spec(tmp_path: Path) -> CohortSpec:
 @flow(name="site-cohort")
 def cohort_of(spec: CohortSpec) -> CohortRef:
     pulled = pull_cohort(spec)
-    check_cohort(pulled, spec)
+    check_cohort(pulled, spec).quality.require()
     return encode_cohort(pulled.cohort, spec)
 
 

@@ -53,7 +53,7 @@ class WatchedSite(BofrfSite):
     def finish(self, order: Weights) -> Message:
         """Choose as ever, and keep what there was to choose from."""
         house = self.house
-        pool = self.pool(order.manifest, order.forests)
+        pool = self.pool(order.manifest)
         chooser = Chooser(house.study, house.cohort, pool, *self.candidates(pool, order))
         house.outcome = Watched(**vars(chooser.outcome()), chooser=chooser)
         return Done({})

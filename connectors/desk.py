@@ -2,24 +2,33 @@
 
 Sealed bytes are written to the private outbox before they are published, and published again verbatim after a restart,
 so that a message exists once. Nothing goes out or comes in without a line in the audit log.
+
+Where somebody else's bytes lie at a message's address, they are noted and passed over, and the message goes to the next
+of a few spare addresses: `ask003.1`, `ask003-spare1.1`, ... Readers look there in the same order and believe only what
+its sender has signed. Names are known beforehand, so nobody lists a folder that could be flooded.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 from connectors import security
 from connectors.audit import Audit, Entry
-from connectors.exchange import Address, Clock, Exchange
+from connectors.exchange import Address, Clock, Exchange, SecondCopy
 from connectors.keys import Identity, RoundKey
 from connectors.memory import private_folder, write_whole
-from connectors.security import MessageId
+from connectors.security import EnvelopeRefused, MessageId
 from spinney.errors import Refused
 
 PARCEL = "parcel-"
+SPARES = 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,40 +46,105 @@ class Desk:
     exchange: Exchange
     audit: Audit
     clock: Clock
+    patience: timedelta = timedelta(minutes=30)  # with an exchange that is away
+    _passed_over: dict[Address, Refused] = field(default_factory=dict, repr=False)
 
     def publish(
-        self, step: str, attempt: int, kind: str, write: Callable[[], bytes], recipients: Mapping[str, bytes]
+        self,
+        step: str,
+        attempt: int,
+        kind: str,
+        write: Callable[[], bytes],
+        recipients: Mapping[str, bytes],
+        title: str = "",
     ) -> None:
-        """Seal what `write` gives for the recipients (name -> public round key), once; signed only without any."""
-        address = self._address(self.me, step, attempt)
+        """Seal what `write` gives for the recipients (name -> public round key), once; signed only without any.
+
+        In the log the step may have a title that says more than its name on the exchange.
+        """
         kept = private_folder(self.home / "outbox" / self.study / str(self.round)) / f"{step}.{attempt}"
         if not kept.exists():
             sealed = security.seal(write(), self._message(self.me, step, attempt), self.identity, recipients)
             write_whole(kept, sealed)
-            self._note("sent", kind, ", ".join(sorted(recipients)), step, sealed)
-        self.exchange.put(address, kept.read_bytes())
+            self._note("sent", kind, ", ".join(sorted(recipients)), title or step, sealed)
+        self.insist(lambda: self._place(step, attempt, kept.read_bytes()))
 
     def has_sent(self, step: str, attempt: int) -> bool:
         """Whether this was written before, perhaps by a process that was killed."""
         return (self.home / "outbox" / self.study / str(self.round) / f"{step}.{attempt}").exists()
 
-    def collect(self, sender: str, step: str, attempt: int, kind: str, limit: int = security.LARGEST) -> bytes | None:
-        """What a sender has left for us there, or None; whatever is wrong with it is noted and refused."""
-        try:
-            sealed = self.exchange.get(self._address(sender, step, attempt), limit)
-            if sealed is None:
-                return None
-            content = security.open(sealed, self._message(sender, step, attempt), self.roster, self.key, limit)
-        except Refused as reason:
-            self.refused(sender, step, reason)
-            raise
-        self._note("received", kind, sender, step, sealed)
-        return content
+    def look(self, sender: str, step: str, attempt: int, kind: str, limit: int = security.LARGEST) -> bytes | None:
+        """What a sender has left for us there, or None as long as it hasn't; what others have left is no answer.
+
+        Refused is raised only for what the sender has signed as this very message.
+        """
+        for address in self._addresses(sender, step, attempt):
+            if address in self._passed_over:  # objects are written once, so it is still what it was
+                continue
+            try:
+                sealed = self.exchange.get(address, limit)
+                if sealed is None:
+                    return None
+                content = security.open(sealed, self._message(sender, step, attempt), self.roster, self.key, limit)
+            except EnvelopeRefused as reason:
+                self._pass_over(address, sender, step, reason)
+                if reason.by_sender:
+                    raise
+            except Refused as reason:
+                self._pass_over(address, sender, step, reason)
+            else:
+                self._note("received", kind, sender, step, sealed)
+                return content
+        return None
+
+    def insist(self, work: Callable[[], T]) -> T:
+        """Do something at the exchange, again and again as long as it is away."""
+        done: list[T] = []
+
+        def attempt() -> int:
+            done.append(work())
+            return 0
+
+        self.exchange.poll(attempt, self.patience, self.clock)
+        return done[0]
 
     def refused(self, sender: str, step: str, reason: Refused) -> None:
         """Note what was not accepted, and from whom."""
         entry = Entry(direction="refused", kind=type(reason).__name__, peer=sender, study=self.study, step=step)
         self.audit.append(entry.model_copy(update={"round": self.round, "words": str(reason)}), self.clock.now())
+
+    def _place(self, step: str, attempt: int, sealed: bytes) -> None:
+        for address in self._addresses(self.me, step, attempt):
+            try:
+                return self.exchange.put(address, sealed)
+            except SecondCopy as taken:
+                if self._is_mine(address, step, attempt):
+                    raise
+                last = taken
+                self._pass_over(address, self.me, step, taken)
+        raise last
+
+    def _is_mine(self, address: Address, step: str, attempt: int) -> bool:
+        """Whether what lies there was signed by this house as this message: then it has spoken with two tongues."""
+        try:
+            sealed = self.exchange.get(address, security.LARGEST)
+            security.open(sealed or b"", self._message(self.me, step, attempt), self.roster, self.key)
+        except EnvelopeRefused as reason:
+            return reason.by_sender
+        except Refused:
+            return False
+        return True
+
+    def _pass_over(self, address: Address, sender: str, step: str, reason: Refused) -> None:
+        """Noted once, however often it is looked at."""
+        if address not in self._passed_over:
+            self._passed_over[address] = reason
+            self.refused(sender, step, reason)
+
+    def _addresses(self, sender: str, step: str, attempt: int) -> Iterator[Address]:
+        yield Address(self.study, sender, self.round, step, attempt)
+        for spare in range(1, SPARES + 1):
+            yield Address(self.study, sender, self.round, f"{step}-spare{spare}", attempt)
 
     def _note(self, direction: str, kind: str, peer: str, step: str, sealed: bytes) -> None:
         digest = hashlib.sha256(sealed).hexdigest()
@@ -87,9 +161,6 @@ class Desk:
             }
         )
         self.audit.append(entry, self.clock.now())
-
-    def _address(self, sender: str, step: str, attempt: int) -> Address:
-        return Address(self.study, sender, self.round, step, attempt)
 
     def _message(self, sender: str, step: str, attempt: int) -> MessageId:
         return MessageId(self.digest, self.round, step, attempt, sender)

@@ -55,4 +55,4 @@ def _(order: Weights, study: Study) -> str:  # noqa: ARG001
 
 
 def _trees(manifest: Manifest) -> str:
-    return f"{len(manifest.trees)} trees of {len({*manifest.owners})} sites"
+    return f"{len(manifest)} trees of {len({*manifest.owners})} sites"

@@ -73,6 +73,7 @@ class HouseNights:
             self.exchange,
             self.audit,
             self.clock,
+            self.answer_time,
         )
 
     def memory(self, number: int) -> Memory:

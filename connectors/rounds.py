@@ -3,8 +3,8 @@
 The same two halves of an algorithm as in `spinney.simulate`, and the same model bit for bit. A coordinator or a site
 that was killed runs its half again from the top: what was sent is sent again verbatim, and what was decided stays so.
 
-    coordinator   opening.1 (signed)   ask001-join.1   ask002-grow.1 ...   over.1
-    site          join.1               grow.1   parcel-<digest>.1 ...
+    coordinator   opening.1 (signed)   ask001.1   ask002.1 ...               over.1 (signed)
+    site                               join.1     grow.1 parcel-<digest>.1
 """
 
 from __future__ import annotations
@@ -13,29 +13,27 @@ import json
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from connectors import wire
 from connectors.desk import PARCEL, Desk
 from connectors.errands import title
-from connectors.exchange import Address
 from connectors.keys import check_round_key, verify
+from connectors.security import NotForUs
 from spinney import disclosure
 from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Decline, House, Message, Parcel, content_digest
+from spinney.federation import Card, Decline, House, Message, Parcel, content_digest, key_words
 from spinney.messages import Description, Done, Enrolment
 from spinney.personalise import Outcome
 from spinney.study import Study
-from spinney.summing import key_words
 
 INTRODUCTIONS = (Description, Enrolment)  # they bring a site's round key
-FIRST_NAP = 0.05
 OVER, DECLINED = "over", "declined"
+LARGEST_LETTER = wire.LARGEST + 64 * 1024
+LOOKS_BETWEEN_LISTINGS = 20
 
 Through = Callable[[str, Callable[[], Any]], Any]
 """Does a piece of work under a name that people read; a flow makes a task run of it."""
@@ -61,22 +59,21 @@ class Opening:
 
 
 @dataclass(frozen=True)
-class KeyNote:
-    """A site's round key, signed by the site."""
+class Order:
+    """What some sites are asked: sent once, however many they are."""
 
-    key: bytes
-    present: NDArray[np.bool_]
-    signature: bytes
+    sites: tuple[str, ...]
+    content: bytes
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One step, asked of some sites; and the keys of all that have joined."""
+    """One step, asked of some sites; and the cards of those that have joined since the ask before."""
 
     step: str
     attempt: int
-    orders: Mapping[str, bytes]
-    keys: Mapping[str, KeyNote]
+    orders: tuple[Order, ...]
+    cards: Mapping[str, Card]
 
 
 @dataclass(frozen=True)
@@ -85,6 +82,11 @@ class Over:
 
     model: str
     void: str
+
+
+def ask_name(number: int) -> str:
+    """Where the coordinator's asks are found, without a look at what else is there."""
+    return f"ask{number:03d}"
 
 
 class CoordinatorRound:
@@ -105,7 +107,8 @@ class CoordinatorRound:
         self._roster, self._through = roster, through
         self.left_out: dict[str, str] = {}
         self._memory, self._all, self._asked = memory, sorted(sites), 0
-        self._keys: dict[str, KeyNote] = {}
+        self._cards: dict[str, Card] = {}
+        self._untold: dict[str, Card] = {}
         self.described: dict[str, Description] = {}  # for the report: what sites told about themselves
         self.figures: dict[str, Mapping[str, float]] = {}  # and about their models, where they agreed to share it
 
@@ -142,49 +145,77 @@ class CoordinatorRound:
         return answers
 
     def _ask(self, step: str, orders: Mapping[str, Message], attempt: int) -> dict[str, Message]:
-        packed = {site: wire.encode(order) for site, order in sorted(orders.items())}
-        asked = Ask(step, attempt, packed, self._keys)
-        self.desk.publish(f"ask{self._asked:03d}-{step}", 1, "Ask", lambda: wire.pack(asked), self._public())
-        fates = self._fates(step, attempt, list(packed))
-        replies: dict[str, Message] = {}
-        for site, fate in fates.items():
-            if fate:
-                self.leave_out(site, fate)
-                continue
-            reply = self._reply(site, step, attempt)
-            replies[site] = reply
-            if isinstance(reply, INTRODUCTIONS):
-                self._keys[site] = KeyNote(reply.key, reply.present, reply.signature)
+        asked = Ask(step, attempt, _grouped(orders), self._untold)
+        keys = {site: card.key for site, card in self._cards.items()}
+        name = ask_name(self._asked)
+        self.desk.publish(name, 1, "Ask", lambda: wire.squeeze(wire.pack(asked)), keys, f"{name}-{step}")
+        replies = self._replies(step, attempt, sorted(orders))
+        self._untold = {
+            site: Card(reply.key, reply.present, reply.signature)
+            for site, reply in replies.items()
+            if isinstance(reply, INTRODUCTIONS) and site not in self._cards
+        }
+        self._cards |= self._untold
+        for site, reply in replies.items():
             if isinstance(reply, Description):
                 self.described[site] = reply
             elif isinstance(reply, Done) and reply.figures:
                 self.figures[site] = reply.figures
         return replies
 
-    def _fates(self, step: str, attempt: int, sites: list[str]) -> dict[str, str]:
-        """Why each site's answer does not count, or nothing. Decided once, and remembered through restarts."""
+    def _replies(self, step: str, attempt: int, sites: list[str]) -> dict[str, Message]:
+        """The answers that count. Which do is decided once, and remembered through restarts."""
         name = f"answers-{self._asked:03d}"
-        if name not in self._memory:
-            addresses = {site: Address(self.study.name, site, self.round, step, attempt) for site in sites}
-            deadline = self.desk.clock.now() + self.patience
-            absent = set(self.desk.exchange.wait(addresses.values(), deadline, self.desk.clock).absent)
-            fates = {}
-            for site in sites:
-                fates[site] = f"no answer to {step} in time" if site in absent else self._fault(site, step, attempt)
+        if name in self._memory:
+            heard = {}
+            fates: dict[str, str] = json.loads(self._memory[name])
+        else:
+            heard = self._hear(step, attempt, sites)
+            fates = {site: _fate(step, heard.get(site)) for site in sites}
             self._memory[name] = json.dumps(fates)
-        decided: dict[str, str] = json.loads(self._memory[name])
-        return decided
+        for site, fate in fates.items():
+            if fate:
+                self.leave_out(site, fate)
+        return {site: self._again(site, step, attempt, heard.get(site)) for site in sites if not fates[site]}
 
-    def _fault(self, site: str, step: str, attempt: int) -> str:
+    def _again(self, site: str, step: str, attempt: int, heard: Message | Refused | None) -> Message:
+        """An answer that counts, after a restart from the exchange."""
+        reply = heard or self.desk.insist(lambda: self._reply(site, step, attempt))
+        if not isinstance(reply, Message):
+            raise RoundVoid(f"the answer of {site} to {step} is gone from the exchange")
+        return reply
+
+    def _hear(self, step: str, attempt: int, sites: list[str]) -> dict[str, Message | Refused]:
+        """What came in time, be it right or wrong."""
+        heard: dict[str, Message | Refused] = {}
+
+        def look() -> int:
+            for site in sites:
+                if site not in heard:
+                    try:
+                        reply = self._reply(site, step, attempt)
+                    except Refused as reason:
+                        heard[site] = reason
+                    else:
+                        heard.update({} if reply is None else {site: reply})
+            return len(sites) - len(heard)
+
+        self.desk.exchange.poll(look, self.patience, self.desk.clock)
+        return heard
+
+    def _reply(self, site: str, step: str, attempt: int) -> Message | None:
+        content = self.desk.look(site, step, attempt, f"answer to {step}", LARGEST_LETTER)
+        if content is None:
+            return None
         try:
-            reply = self._reply(site, step, attempt)
+            reply = wire.decode(wire.unsqueeze(content))
             disclosure.check(reply, self.study)
             if isinstance(reply, INTRODUCTIONS):
                 self._check_key(site, reply)
         except Refused as reason:
             self.desk.refused(site, step, reason)
-            return f"{step} refused: {reason}"
-        return reply.reason if isinstance(reply, Decline) else ""
+            raise
+        return reply
 
     def _check_key(self, site: str, reply: Description | Enrolment) -> None:
         """A key that is none would make every peer that seals for it fail, instead of its owner."""
@@ -193,14 +224,24 @@ class CoordinatorRound:
         if not self.verify(site, words, reply.signature):
             raise Refused("its round key is not signed by itself")
 
-    def _reply(self, site: str, step: str, attempt: int) -> Message:
-        content = self.desk.collect(site, step, attempt, f"answer to {step}")
-        if content is None:
-            raise Refused(f"the answer of {site} to {step} is gone from the exchange")
-        return wire.decode(content)
 
-    def _public(self) -> dict[str, bytes]:
-        return {site: note.key for site, note in self._keys.items()}
+def _grouped(orders: Mapping[str, Message]) -> tuple[Order, ...]:
+    groups: dict[bytes, list[str]] = {}
+    packed: dict[int, bytes] = {}  # the same order for many is packed once
+    for site, order in sorted(orders.items()):
+        if id(order) not in packed:
+            packed[id(order)] = wire.encode(order)
+        groups.setdefault(packed[id(order)], []).append(site)
+    return tuple(Order(tuple(sites), content) for content, sites in groups.items())
+
+
+def _fate(step: str, heard: Message | Refused | None) -> str:
+    """Why an answer does not count, or nothing."""
+    if heard is None:
+        return f"no answer to {step} in time"
+    if isinstance(heard, Refused):
+        return f"{step} refused: {heard}"
+    return heard.reason if isinstance(heard, Decline) else ""
 
 
 class Post:
@@ -208,20 +249,20 @@ class Post:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.peers: dict[str, bytes] = {}
+        self.peers: Mapping[str, Card] = {}
 
     def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
         """Publish for the recipients, and for nobody else."""
         digest = content_digest(content)
-        keys = {name: key for name, key in self.peers.items() if name in recipients and name != self.desk.me}
+        keys = {name: card.key for name, card in self.peers.items() if name in recipients and name != self.desk.me}
         if keys:
             self.desk.publish(f"{PARCEL}{digest[:32]}", 1, "Parcel", lambda: content, keys)
         return Parcel(self.desk.me, digest, len(content))
 
     def fetch(self, parcel: Parcel) -> bytes:
         """What a peer has sealed for this site."""
-        limit = parcel.size + 64 * 1024
-        content = self.desk.collect(parcel.sender, f"{PARCEL}{parcel.digest[:32]}", 1, "Parcel", limit)
+        limit, step = parcel.size + 64 * 1024, f"{PARCEL}{parcel.digest[:32]}"
+        content = self.desk.insist(lambda: self.desk.look(parcel.sender, step, 1, "Parcel", limit))
         if content is None:
             raise Refused(f"there is no parcel of {parcel.sender} for {self.desk.me}")
         return content
@@ -250,7 +291,8 @@ class SiteRound:
         self._house = House(desk.me, study, desk.round, cohort, self._post, desk.identity.sign, self._verify)
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
         self._house.budget = budget or self._house.budget
-        memory["key"] = desk.key.private.private_bytes_raw()
+        self._post.peers = self._house.cards
+        memory.setdefault("key", desk.key.private.private_bytes_raw())
         self._part = ALGORITHMS[study.algorithm.name].site_part(self._house)
 
     @property
@@ -259,28 +301,58 @@ class SiteRound:
         return self._house.outcome
 
     def run(self, patience: timedelta) -> Over:
-        """Answer every ask. Raises RoundVoid when the coordinator falls silent for longer than the patience."""
-        opening = wire.unpack(self._await("opening", patience), Opening)
-        if (opening.round, opening.study) != (self.desk.round, self.study.digest):
-            raise Refused("the opening is of another round or study")
-        self._post.peers = {self.coordinator: opening.key}
+        """Answer every ask. RoundVoid when the coordinator falls silent for longer, or says what can't be read."""
+        try:
+            return self._run(patience)
+        except NotForUs:
+            raise RoundVoid(
+                f"{self.coordinator} went on with round {self.desk.round} without this house, which keeps the model "
+                "that it has"
+            ) from None
+        except Refused as reason:
+            raise RoundVoid(f"{reason}; this house keeps the model that it has") from None
+
+    def _run(self, patience: timedelta) -> Over:
+        opening = self._await_opening(patience)
         number = 1
         while True:
-            step = self._next(number, patience)
-            if step == OVER:
-                return wire.unpack(self._await(OVER, patience), Over)
-            self._answer(wire.unpack(self._await(step, patience), Ask), opening.key)
+            said = self._next(number, patience)
+            if isinstance(said, Over):
+                return said
+            self._answer(said, opening.key)
             number += 1
 
+    def _await_opening(self, patience: timedelta) -> Opening:
+        found: list[bytes] = []
+
+        def look() -> int:
+            content = self._look("opening")
+            found.extend([] if content is None else [content])
+            return 1 - len(found)
+
+        if self.desk.exchange.poll(look, patience, self.desk.clock):
+            raise RoundVoid(f"{self.coordinator} has sent no opening in time; this house keeps the model that it has")
+        opening = wire.unpack(found[0], Opening)
+        if (opening.round, opening.study) != (self.desk.round, self.study.digest):
+            raise Refused("the opening is of another round or study")
+        return opening
+
     def _answer(self, ask: Ask, coordinator_key: bytes) -> None:
-        self._learn(ask.keys)
-        if self.desk.me not in ask.orders:
+        content = next((order.content for order in ask.orders if self.desk.me in order.sites), None)
+        try:
+            self._house.introduce(ask.cards)
+            order = None if content is None else wire.decode(content)
+        except Refused as reason:
+            self.desk.refused(self.coordinator, ask.step, reason)
+            order = Decline(str(reason))
+        if content is None or order is None:
             return
-        order = wire.decode(ask.orders[self.desk.me])
         self._through(title(ask.step, order, self.study), lambda: self._reply(ask, order, coordinator_key))
 
     def _reply(self, ask: Ask, order: Message, coordinator_key: bytes) -> None:
         def reply() -> bytes:
+            if isinstance(order, Decline):  # what came can't be answered, and the others need not wait for it
+                return self._declined(ask, order)
             try:
                 message = self._part.answer(ask.step, order)
                 disclosure.check(message, self.study)
@@ -288,8 +360,8 @@ class SiteRound:
                 self.desk.refused(self.coordinator, ask.step, reason)
                 message = Decline(str(reason))
             if isinstance(message, Decline):
-                self._house.memory[DECLINED] = ask.step
-            return wire.encode(message)
+                return self._declined(ask, message)
+            return wire.squeeze(wire.encode(message))
 
         # What was sent before is published again as it was. Only the last step is done again after a restart, because
         # its result is this house's own model.
@@ -298,40 +370,32 @@ class SiteRound:
         recipients = {self.coordinator: coordinator_key}
         self.desk.publish(ask.step, ask.attempt, f"answer to {ask.step}", lambda: content, recipients)
 
-    def _learn(self, keys: Mapping[str, KeyNote]) -> None:
-        """Seal only for keys that their owners have signed."""
-        for site, note in keys.items():
-            words = key_words(self.study, self.desk.round, site, note.key, note.present)
-            if not self._verify(site, words, note.signature):
-                raise Refused(f"the round key of {site} is not signed by {site}")
-            self._post.peers[site] = note.key
+    def _declined(self, ask: Ask, reason: Decline) -> bytes:
+        self._house.memory[DECLINED] = ask.step
+        return wire.squeeze(wire.encode(reason))
 
     def _verify(self, site: str, words: bytes, signature: bytes) -> bool:
         return site in self.desk.roster and verify(self.desk.roster[site], words, signature)
 
-    def _await(self, step: str, patience: timedelta) -> bytes:
-        address = Address(self.study.name, self.coordinator, self.desk.round, step, 1)
-        arrivals = self.desk.exchange.wait([address], self.desk.clock.now() + patience, self.desk.clock)
-        if arrivals.missing:
-            raise RoundVoid(f"{self.coordinator} has sent no {step} in time; this house keeps the model that it has")
-        content = self.desk.collect(self.coordinator, step, 1, step)
-        if content is None:
-            raise Refused(f"{step} of {self.coordinator} is gone from the exchange")
-        return content
+    def _look(self, step: str) -> bytes | None:
+        return self.desk.look(self.coordinator, step, 1, step, LARGEST_LETTER)
 
-    def _next(self, number: int, patience: timedelta) -> str:
+    def _next(self, number: int, patience: timedelta) -> Ask | Over:
         """What the coordinator says next: the ask of this number, or that it is over."""
-        deadline, nap = self.desk.clock.now() + patience, FIRST_NAP
-        while True:
-            listed = {one.step for one in self.desk.exchange.list(self.study.name, self.desk.round, self.coordinator)}
-            asks = [step for step in listed if step.startswith(f"ask{number:03d}-")]
-            if asks and DECLINED not in self._house.memory:
-                return min(asks)
-            if OVER in listed:
-                return OVER
-            if self._superseded():
+        said: list[Ask | Over] = []
+        looks = count()
+
+        def look() -> int:
+            over = self._look(OVER)  # before the ask: all asks are there when it is
+            ask = None if DECLINED in self._house.memory else self._look(ask_name(number))
+            if ask is not None:
+                said.append(wire.unpack(wire.unsqueeze(ask), Ask))
+            elif over is not None:
+                said.append(wire.unpack(over, Over))
+            elif next(looks) % LOOKS_BETWEEN_LISTINGS == LOOKS_BETWEEN_LISTINGS - 1 and self._superseded():
                 raise Superseded(f"{self.coordinator} has left round {self.desk.round} and opened a newer one")
-            if self.desk.clock.now() >= deadline:
-                raise RoundVoid(f"{self.coordinator} has been silent for {patience}; this house keeps what it has")
-            self.desk.clock.sleep(nap)
-            nap = min(nap * 1.3, self.desk.exchange.longest_nap)
+            return 1 - len(said)
+
+        if self.desk.exchange.poll(look, patience, self.desk.clock):
+            raise RoundVoid(f"{self.coordinator} has been silent for {patience}; this house keeps what it has")
+        return said[0]

@@ -64,8 +64,9 @@ class EnvelopeRefused(Refused):
 
     why: ClassVar[str]
 
-    def __init__(self, where: object, detail: str = "") -> None:
+    def __init__(self, where: object, detail: str = "", *, by_sender: bool = False) -> None:
         super().__init__(f"{where}: {self.why}" + (f" ({detail})" if detail else ""))
+        self.by_sender = by_sender  # signed as this very message, so it is the sender's word and no other will come
 
 
 class Oversized(EnvelopeRefused):
@@ -239,7 +240,7 @@ def open(
     try:
         header = wire.unpack(header_bytes, Header)
     except Refused:
-        raise Damaged(message, "its sender signed a header that is none") from None
+        raise Damaged(message, "its sender signed a header that is none", by_sender=True) from None
     _check_place(header.message, message)
     if not header.recipients:
         return bytes(body)
@@ -247,7 +248,7 @@ def open(
     try:
         return ChaCha20Poly1305(key).decrypt(NO_NONCE, body, _associated(header_bytes))
     except InvalidTag:
-        raise Damaged(message, "its sender signed a content that can't be decrypted") from None
+        raise Damaged(message, "its sender signed a content that can't be decrypted", by_sender=True) from None
 
 
 def _signed(header: bytes, body: bytes, signer: Identity) -> bytes:
@@ -321,18 +322,18 @@ def _check_place(found: MessageId, expected: MessageId) -> None:
 
 def _content_key(header: Header, message: MessageId, own: RoundKey | None) -> bytes:
     if own is None or own.owner not in header.recipients:
-        raise NotForUs(message)
+        raise NotForUs(message, by_sender=True)
     try:
         shared = agree(own.private, header.ephemeral, message.sender)
     except KeyRefused:
-        raise Damaged(message, "its sender signed a key that is none") from None
+        raise Damaged(message, "its sender signed a key that is none", by_sender=True) from None
     wrapping = _wrapping(shared, message, header.ephemeral, own.public)
     try:
         key = ChaCha20Poly1305(wrapping).decrypt(NO_NONCE, header.recipients[own.owner], None)
     except InvalidTag:
-        raise NotForUs(message, "sealed for another round key") from None
+        raise NotForUs(message, "sealed for another round key", by_sender=True) from None
     if len(key) != 32 or _commitment(key) != header.commitment:
-        raise Damaged(message, "its sender signed a key that is not the content's")
+        raise Damaged(message, "its sender signed a key that is not the content's", by_sender=True)
     return key
 
 

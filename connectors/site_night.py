@@ -24,8 +24,6 @@ from connectors.vault import CohortRef
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
 from spinney.personalise import Outcome
 
-FIRST_NAP = 0.05
-MOST_LOOKED_AT = 20
 LARGEST_NOTE = 64 * 1024
 
 
@@ -79,18 +77,19 @@ class SiteNights(HouseNights):
     def await_opening(self, wanted: int | None = None) -> Found:
         """The round that is open now, or NotOpened when the study's patience is over."""
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
-        deadline, nap = self.clock.now() + patience, FIRST_NAP
-        while True:
-            found = self._open_round(wanted)
-            if found is not None:
-                return found
-            if self.clock.now() >= deadline:
-                raise NotOpened(
-                    f"{self.coordinator} has opened no round of {self.study.name} in {patience}; "
-                    "this site keeps the model that it has and tries again the next night"
-                )
-            self.clock.sleep(nap)
-            nap = min(nap * 1.3, self.exchange.longest_nap)
+        found: list[Found] = []
+
+        def look() -> int:
+            opened = self._open_round(wanted)
+            found.extend([] if opened is None else [opened])
+            return 1 - len(found)
+
+        if self.exchange.poll(look, patience, self.clock):
+            raise NotOpened(
+                f"{self.coordinator} has opened no round of {self.study.name} in {patience}; "
+                "this site keeps the model that it has and tries again the next night"
+            )
+        return found[0]
 
     def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> Part:
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
@@ -133,7 +132,7 @@ class SiteNights(HouseNights):
     def _open_round(self, wanted: int | None) -> Found | None:
         newest, unfinished = self.rounds.newest, self.rounds.unfinished
         numbers = self.exchange.rounds(self.study.name, self.coordinator)
-        for number in sorted((one for one in numbers if one >= max(newest, 1)), reverse=True)[:MOST_LOOKED_AT]:
+        for number in sorted((one for one in numbers if one >= max(newest, 1)), reverse=True):
             if wanted not in (None, number) or (number == newest and unfinished is None):
                 continue
             found = self._opening(number)
@@ -143,8 +142,7 @@ class SiteNights(HouseNights):
 
     def _newer(self, number: int) -> bool:
         numbers = self.exchange.rounds(self.study.name, self.coordinator)
-        newer = sorted((one for one in numbers if one > number), reverse=True)[:MOST_LOOKED_AT]
-        return any(self._opening(one) is not None for one in newer)
+        return any(self._opening(one) is not None for one in sorted(numbers, reverse=True) if one > number)
 
     def _opening(self, number: int) -> Found | None:
         """The opening of a round, if it is there and the coordinator's; looked at once."""

@@ -1,6 +1,7 @@
 """Messages as bytes and back: msgpack, typed by the message's own annotations, one form per message.
 
     bytes = [kind, {field: value, ...}]        array = [dtype, shape, bytes]        set = sorted list
+    digest = raw bytes                         array of yes and no = packed bits    letter = zlib of bytes
 
 Reading never builds what the annotations don't ask for: a value's first byte is looked at before it is unpacked, and
 list lengths are counted down, not allocated. What was read is written again and must give the same bytes.
@@ -10,11 +11,12 @@ from __future__ import annotations
 
 import math
 import operator
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgpack
 import numpy as np
@@ -32,6 +34,7 @@ FIRST_BYTES = {
     str: frozenset({*range(0xA0, 0xC0), 0xD9, 0xDA, 0xDB}),
     bytes: frozenset({0xC4, 0xC5, 0xC6}),
 }
+HEX = frozenset("0123456789abcdef")
 IN_WORDS = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text", bytes: "bytes"}
 
 Plain = TypeVar("Plain")
@@ -70,6 +73,25 @@ def unpack(data: bytes, kind: type[Plain]) -> Plain:
     """The dataclass behind the bytes, or MessageRefused."""
     plain: Plain = _read(data, _codec(kind).read)
     return _canonical(plain, pack(plain), data)
+
+
+def squeeze(data: bytes) -> bytes:
+    """A letter: small, and the same bytes for the same content."""
+    return zlib.compress(data, 9)
+
+
+def unsqueeze(letter: bytes) -> bytes:
+    """What is in a letter; never unpacks more than a message may have."""
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(letter, LARGEST + 1)
+    except zlib.error:
+        raise MessageRefused("the letter is damaged") from None
+    if len(data) > LARGEST:
+        raise MessageRefused(f"the letter unpacks to more than {LARGEST} bytes")
+    if not unpacker.eof or unpacker.unused_data:
+        raise MessageRefused("the letter ends too early, or something is behind it")
+    return data
 
 
 @cache
@@ -166,6 +188,8 @@ def _codec(hint: Any) -> _Codec:
     origin, inner = get_origin(hint), get_args(hint)
     if hint in FIRST_BYTES:
         return _scalar(hint)
+    if origin is Annotated and inner == (str, "hex"):
+        return _digest()
     if origin is np.ndarray:
         return _array(get_args(inner[1])[0])
     if origin is tuple and inner[-1] is Ellipsis:
@@ -194,14 +218,27 @@ def _scalar(kind: type[Any]) -> _Codec:
     return _Codec(lambda packer, value: packer.pack(plain(value)), lambda reader: reader.scalar(kind))
 
 
+def _digest() -> _Codec:
+    """A digest is text in hexadecimal digits here and half as many bytes on the way."""
+
+    def write(packer: Any, value: str) -> None:
+        if len(value) % 2 or not HEX.issuperset(value):
+            raise TypeError("a digest is written in pairs of small hexadecimal digits")
+        packer.pack(bytes.fromhex(value))
+
+    return _Codec(write, lambda reader: reader.scalar(bytes).hex())
+
+
 def _array(kind: type[np.generic]) -> _Codec:
     name = np.dtype(kind).name
     layout = np.dtype(ARRAYS[name])
+    packed = name == "bool"
 
     def write(packer: Any, value: Any) -> None:
         if value.dtype.name != name:
             raise TypeError(f"an array of {value.dtype} where {name} should be")
-        packer.pack([name, list(value.shape), value.astype(layout, copy=False).tobytes()])
+        raw = np.packbits(value) if packed else value.astype(layout, copy=False)
+        packer.pack([name, list(value.shape), raw.tobytes()])
 
     def read(reader: _Reader) -> Any:
         reader.length(3)
@@ -212,10 +249,14 @@ def _array(kind: type[np.generic]) -> _Codec:
             raise reader.refused(f"has {dimensions} dimensions, more than {MOST_DIMENSIONS}")
         shape = tuple(reader.scalar(int) for _ in range(dimensions))
         raw = reader.scalar(bytes)
-        if not all(0 <= side <= LARGEST for side in shape) or math.prod(shape) * layout.itemsize != len(raw):
+        cells = math.prod(shape)
+        size = (cells + 7) // 8 if packed else cells * layout.itemsize
+        if not all(0 <= side <= LARGEST for side in shape) or size != len(raw):
             raise reader.refused("has another size than its shape says")
-        if name == "bool" and raw.strip(b"\0\1"):
-            raise reader.refused("holds something else than yes and no")
+        if packed:
+            flags = np.unpackbits(np.frombuffer(raw, np.uint8), count=cells).view(bool).reshape(shape)
+            flags.setflags(write=False)
+            return flags
         return np.frombuffer(raw, dtype=layout).reshape(shape)
 
     return _Codec(write, read)
@@ -254,7 +295,7 @@ def _mapping(key: _Codec, item: _Codec) -> _Codec:
 
 
 def _dataclass(kind: type[Any]) -> _Codec:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     parts = {field.name: _codec(hints[field.name]) for field in fields(kind)}
 
     def write(packer: Any, value: Any) -> None:

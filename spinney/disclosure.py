@@ -90,13 +90,16 @@ def _(reply: RingMeans, study: Study) -> None:
 @check.register
 def _(reply: GrownForest, study: Study) -> None:  # noqa: ARG001
     _require_parcel(reply.forest)
+    _require(len(reply.trees) == 64, "trees have a digest")
 
 
 @check.register
 def _(reply: Verdict, study: Study) -> None:
-    digests = [digest for accepted in reply.accepted.values() for digest in accepted]
-    _require(all(len(accepted) <= study.forest.trees for accepted in reply.accepted.values()), "trees of the study")
-    _require(reply.scorable <= {*digests}, "only accepted trees are scored")
+    sizes = {sender: accepted.shape for sender, accepted in reply.accepted.items()}
+    _require(all(len(size) == 1 and size[0] <= study.forest.trees for size in sizes.values()), "trees of the study")
+    _require(sizes == {sender: one.shape for sender, one in reply.scorable.items()}, "two answers per tree")
+    bold = [np.any(one & ~reply.accepted[sender]) for sender, one in reply.scorable.items()]
+    _require(not any(bold), "only accepted trees are scored")
     _require(all(len(reason) <= LONGEST_REASON for reason in reply.refused.values()), "a reason is a sentence")
 
 

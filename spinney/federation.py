@@ -10,7 +10,10 @@ import hashlib
 from abc import ABC
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spinney.base import Settings
 from spinney.errors import Refused
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from spinney.cohort import Cohort
     from spinney.personalise import Outcome
     from spinney.study import Study
+
+
+Digest = Annotated[str, "hex"]  # travels as raw bytes
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,17 @@ class Parcel:
     """What one site sends to other sites past a coordinator who can't open it."""
 
     sender: str
-    digest: str
+    digest: Digest
     size: int
+
+
+@dataclass(frozen=True)
+class Card:
+    """Who a site is in one round: its key and the features that it has, signed by itself."""
+
+    key: bytes
+    present: NDArray[np.bool_]
+    signature: bytes
 
 
 class Federation(Protocol):
@@ -88,7 +103,18 @@ class House:
     budget: Callable[[float], Callable[[], bool]] = lambda _seconds: lambda: True
     memory: MutableMapping[str, Any] = field(default_factory=dict)  # bytes and arrays, for this round
     history: MutableMapping[str, int] = field(default_factory=dict)  # tree digest -> round in which it was scored
+    cards: dict[str, Card] = field(default_factory=dict)  # of all that have joined, each signed by its owner
     outcome: Outcome | None = None
+
+    def introduce(self, cards: Mapping[str, Card]) -> None:
+        """Know who has joined. A coordinator that hands out keys or features of its own could read everybody."""
+        for site, card in cards.items():
+            if self.cards.get(site) is card:
+                continue
+            words = key_words(self.study, self.round, site, card.key, card.present)
+            if card.present.shape != self.cohort.present.shape or not self.verify(site, words, card.signature):
+                raise Refused(f"the round key and features of {site} are not signed by {site}")
+            self.cards[site] = card
 
     def recall(self, what: str) -> Any:
         """What an earlier step of this round left in memory; a coordinator that asks out of order is refused."""
@@ -140,3 +166,8 @@ class Algorithm:
 def content_digest(content: bytes) -> str:
     """What a parcel is called."""
     return hashlib.sha256(content).hexdigest()
+
+
+def key_words(study: Study, round_: int, name: str, public: bytes, present: NDArray[np.bool_]) -> bytes:
+    """What a site signs so that nobody else can hand out a key or features in its name, nor old ones again."""
+    return f"spinney round key {study.digest} {round_} {name} ".encode() + public + present.tobytes()

@@ -17,7 +17,7 @@ from spinney import secure_sum
 from spinney.describe import MEAN_STEPS, VECTOR_DECIMALS, characteristic_vector, known_rows, rounded_rows
 from spinney.encode import columns_of
 from spinney.errors import Declined, Refused, RoundVoid
-from spinney.federation import Decline, Federation, House, Message, SitePart
+from spinney.federation import Decline, Federation, House, Message, SitePart, key_words
 from spinney.gathering import ask, require
 from spinney.messages import (
     Enrolment,
@@ -37,7 +37,6 @@ from spinney.summing import (
     check_order,
     check_participants,
     hide,
-    key_words,
     masked_total,
     release,
     sign,
@@ -146,7 +145,7 @@ class FillingSite(SitePart):
     def fill(self, order: FillOrder) -> Message:
         """Hide this site's sums, and send them."""
         house, sums = self.house, self._sums()
-        check_order(house, order)
+        cards = check_order(house, order)
         if order.mode == "trusted-third-party":
             return PlainMeans(sums)
         binding = binding_of(house.study.digest, house.round, order.attempt, order.participants)
@@ -158,7 +157,7 @@ class FillingSite(SitePart):
             return self._means_passed_on(secure_sum.ring_start(sums, seed, binding, house.name), binding)
         if "fill-released" in house.memory:
             raise Refused("the sum of this round's means was opened already")
-        return MaskedMeans(*hide(house, sums, order.keys, binding, PREFIX))
+        return MaskedMeans(*hide(house, sums, {site: card.key for site, card in cards.items()}, binding, PREFIX))
 
     def fill_sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
@@ -286,14 +285,7 @@ def _required(replies: Mapping[str, Reply], site: str) -> Reply:
 def _order(federation: Federation, study: Study, enrolled: Mapping[str, Enrolment], attempt: int) -> FillOrder:
     require(federation, study)
     members = tuple(site for site in federation.sites if site in enrolled)
-    return FillOrder(
-        study.privacy.secure_sum,
-        attempt,
-        members,
-        {site: enrolled[site].key for site in members},
-        {site: enrolled[site].present for site in members},
-        {site: enrolled[site].signature for site in members},
-    )
+    return FillOrder(study.privacy.secure_sum, attempt, members)
 
 
 def _most(study: Study, sites: tuple[str, ...], enrolled: Mapping[str, Enrolment]) -> int:

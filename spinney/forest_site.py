@@ -18,7 +18,7 @@ from spinney.cohort import Cohort
 from spinney.describe import rounded_rows
 from spinney.errors import Declined, Refused, TreeRefused
 from spinney.export import Rounding, export_forest
-from spinney.federation import Decline, Message, Parcel
+from spinney.federation import Decline, House, Message, Parcel, content_digest
 from spinney.filling import FillingSite
 from spinney.grow import grow, tune
 from spinney.messages import (
@@ -54,6 +54,10 @@ class ForestSite(FillingSite):
 
     steps = frozenset({"join", "grow", "check", "finish"})
 
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self._read: dict[tuple[str, str], Forest] = {}  # by owner and content: fetched and checked once for all steps
+
     @property
     def rounding(self) -> Rounding:
         """The study's grid."""
@@ -81,7 +85,7 @@ class ForestSite(FillingSite):
 
     def grow(self, order: GrowOrder) -> Message:
         """Grow a forest and seal what may leave for the peers."""
-        return GrownForest(self.house.mail.post(self.grown(), order.peers))
+        return GrownForest(self.house.mail.post(self.grown(), order.peers), forest_digest(self.own_forest()))
 
     def grown(self) -> bytes:
         """A forest that may leave; not at a site that has declined."""
@@ -107,34 +111,49 @@ class ForestSite(FillingSite):
 
     def check(self, order: CheckOrder) -> Message:
         """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
-        accepted: dict[str, tuple[str, ...]] = {}
+        senders = [grown.forest.sender for grown in order.forests]
+        if len({*senders}) != len(senders):
+            raise Refused("two forests of one site")
+        accepted: dict[str, NDArray[np.bool_]] = {}
+        scorable: dict[str, NDArray[np.bool_]] = {}
         refused: dict[str, str] = {}
-        scorable: set[str] = set()
         known = {*self.own_forest().digests}  # whoever else sends one of these has copied it
-        for parcel in self._one_each(order.forests):
+        for grown in sorted(order.forests, key=lambda grown: grown.forest.sender):
+            sender = grown.forest.sender
             try:
-                forest = self.opened(parcel)
+                forest = self._as_announced(grown)
             except Refused as reason:
-                refused[parcel.sender] = str(reason)
+                refused[sender] = str(reason)
                 continue
-            copied = set() if parcel.sender == self.house.name else known
-            fresh = [
-                digest for digest in dict.fromkeys(forest.digests) if digest not in copied and self._unscored(digest)
-            ]
-            silent = abstains(forest, self.house.cohort.present)
-            scorable |= {digest for digest, mute in zip(forest.digests, silent, strict=True) if not mute} & {*fresh}
-            known |= {*fresh}
-            accepted[parcel.sender] = tuple(fresh)
-        return Verdict(accepted, frozenset(scorable), refused)
+            fresh = self._fresh(forest, set() if sender == self.house.name else known)
+            known |= {digest for digest, new in zip(forest.digests, fresh, strict=True) if new}
+            accepted[sender] = fresh
+            scorable[sender] = fresh & ~abstains(forest, self.house.cohort.present)
+        return Verdict(accepted, scorable, refused)
+
+    def _as_announced(self, grown: GrownForest) -> Forest:
+        forest = self.opened(grown.forest)
+        if grown.forest.sender != self.house.name and forest_digest(forest) != grown.trees:
+            raise TreeRefused("these are other trees than announced")
+        return forest
+
+    def _fresh(self, forest: Forest, copied: set[str]) -> NDArray[np.bool_]:
+        """Which trees are nobody else's, here for the first time, and scored on no earlier night."""
+        seen = set(copied)
+        fresh = np.zeros(len(forest), dtype=bool)
+        for place, digest in enumerate(forest.digests):
+            fresh[place] = digest not in seen and self._unscored(digest)
+            seen.add(digest)
+        return fresh
 
     def finish(self, order: Weights) -> Message:
         """Choose the model that serves this site best."""
         house = self.house
-        if order.weights.shape != (len(order.manifest.trees),) or not np.all(np.abs(order.weights) <= 1):
+        if order.weights.shape != (len(order.manifest),) or not np.all(np.abs(order.weights) <= 1):
             raise Refused("one weight in -1..1 per tree of the manifest is wanted")
         if house.memory.setdefault("finished", order.digest) != order.digest:
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
-        pool = self.pool(order.manifest, order.forests)
+        pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
         outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
         house.outcome = outcome
@@ -145,7 +164,7 @@ class ForestSite(FillingSite):
 
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
         """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""
-        local, fedrf = equal_votes(pool, len(order.manifest.trees))
+        local, fedrf = equal_votes(pool, len(order.manifest))
         return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")
 
     def opened(self, parcel: Parcel) -> Forest:
@@ -154,46 +173,48 @@ class ForestSite(FillingSite):
             return self.own_forest()
         if parcel.size > self.limits.message_bytes:
             raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
-        return codec.decode(self.house.open(parcel), self.rounding, self.limits)
+        place = parcel.sender, parcel.digest
+        if place not in self._read:
+            self._read[place] = codec.decode(self.house.open(parcel), self.rounding, self.limits)
+        return self._read[place]
 
     def own_forest(self) -> Forest:
         """What this site grew in this round."""
-        return codec.decode(self.house.recall("forest"), self.rounding, self.limits)
+        packed = self.house.recall("forest")
+        place = self.house.name, content_digest(packed)
+        if place not in self._read:
+            self._read[place] = codec.decode(packed, self.rounding, self.limits)
+        return self._read[place]
 
-    @staticmethod
-    def _one_each(forests: Sequence[Parcel]) -> list[Parcel]:
-        senders = [parcel.sender for parcel in forests]
-        if len({*senders}) != len(senders):
-            raise Refused("two forests of one site")
-        return sorted(forests, key=lambda parcel: parcel.sender)
-
-    def manifest_forest(self, manifest: Manifest, forests: Sequence[Parcel]) -> Forest:
+    def manifest_forest(self, manifest: Manifest) -> Forest:
         """The manifest's trees in its order; a manifest that names a tree which nobody sent is refused."""
-        return join([forest for _, forest in self._named(manifest, forests)])
+        place = "", manifest.digest
+        if place not in self._read:
+            self._read[place] = self._joined(manifest)
+        return self._read[place]
 
-    def _named(self, manifest: Manifest, forests: Sequence[Parcel]) -> list[tuple[str, Forest]]:
-        held: dict[tuple[str, str], Forest] = {}
-        for parcel in self._one_each(forests):
-            if parcel.sender in manifest.owners:
-                forest = self.opened(parcel)
-                held |= {(parcel.sender, digest): tree for digest, tree in zip(forest.digests, forest, strict=True)}
-        wanted = list(zip(manifest.owners, manifest.trees, strict=True))
-        strange = sum(one not in held for one in wanted)
-        if strange or len({*manifest.trees}) != len(manifest.trees):
-            raise Refused(f"the manifest names {strange} trees that their owners didn't send, or one tree twice")
-        return [(owner, held[owner, digest]) for owner, digest in wanted]
+    def _joined(self, manifest: Manifest) -> Forest:
+        parts = []
+        for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
+            forest = self.opened(parcel)
+            if len(taken) != len(forest):
+                raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
+            parts.append(forest.take(np.flatnonzero(taken)))
+        joined = join(parts)
+        if len({*joined.digests}) != len(joined):
+            raise Refused("the manifest names one tree twice")
+        return joined
 
-    def pool(self, manifest: Manifest, forests: Sequence[Parcel]) -> Pool:
+    def pool(self, manifest: Manifest) -> Pool:
         """The round's trees, and the site's own that didn't make it into the round."""
         house = self.house
         mine = self.own_forest()
-        common = self.manifest_forest(manifest, forests)
-        left = [place for place, digest in enumerate(mine.digests) if digest not in manifest.trees]
+        common = self.manifest_forest(manifest)
+        known = {*common.digests}
+        left = [place for place, digest in enumerate(mine.digests) if digest not in known]
         forest = join([common, mine.take(left)])
         owners = (*manifest.owners, *[house.name] * len(left))
-        place_of = {digest: place for place, digest in enumerate(mine.digests)}
-        own = [place_of[digest] for digest, owner in zip(forest.digests, owners, strict=True) if owner == house.name]
-        unseen = house.memory["unseen"][:, own]
+        unseen = house.memory["unseen"][:, [*np.flatnonzero(manifest.of(house.name)), *left]]
         if house.memory.get("scored") == manifest.digest and not left:
             counts: Counts = house.memory["fold-counts"]
         else:
@@ -251,6 +272,11 @@ def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
 def present_only(cohort: Cohort) -> NDArray[np.float32]:
     """Columns that the site doesn't have are constant, so that no tree can split on them."""
     return np.where(cohort.present, cohort.X, np.float32(0.0))
+
+
+def forest_digest(forest: Forest) -> str:
+    """What some trees are called together: the same on every machine, however it packs them."""
+    return hashlib.sha256("\n".join(forest.digests).encode()).hexdigest()
 
 
 def seed_of(study: Study, round_: int, name: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,9 +25,9 @@ class Cluster:
     """Sites that help each other in this round, and the trees that all of them accepted."""
 
     members: tuple[str, ...]
-    forests: tuple[Parcel, ...]
     manifest: Manifest
-    scorers: Mapping[str, frozenset[str]]  # site -> digests that it can score
+    scorers: Mapping[str, Mapping[str, NDArray[np.bool_]]]  # site -> owner -> trees that it can score
+    trees: Mapping[str, str]  # owner -> what its trees are called together
 
 
 def welcome(federation: Federation, study: Study) -> dict[str, Description]:
@@ -56,38 +56,56 @@ def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]
     """Let every group grow, check each other's forests, and agree on one manifest."""
     group_of = {site: tuple(sorted(group)) for group in groups for site in group}
     grown = ask(federation, "grow", {site: GrowOrder(group_of[site]) for site in federation.sites}, GrownForest)
-    parcels = {site: reply.forest for site, reply in grown.items()}
-    for site, parcel in parcels.items():
-        if parcel.sender != site:
-            federation.leave_out(site, f"sent a forest in the name of {parcel.sender}")
+    for site, reply in grown.items():
+        if reply.forest.sender != site:
+            federation.leave_out(site, f"sent a forest in the name of {reply.forest.sender}")
     require(federation, study)
     orders = {}
     for site in federation.sites:
-        orders[site] = CheckOrder(tuple(parcels[peer] for peer in group_of[site] if peer in federation.sites))
+        orders[site] = CheckOrder(tuple(grown[peer] for peer in group_of[site] if peer in federation.sites))
     verdicts = ask(federation, "check", orders, Verdict)
     require(federation, study)
-    return [_cluster(study, group, parcels, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
+    return [_cluster(study, group, grown, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
 
 
 def _cluster(
-    study: Study, group: Sequence[str], parcels: Mapping[str, Parcel], verdicts: Mapping[str, Verdict], left: set[str]
+    study: Study,
+    group: Sequence[str],
+    grown: Mapping[str, GrownForest],
+    verdicts: Mapping[str, Verdict],
+    left: set[str],
 ) -> Cluster:
     members = tuple(site for site in group if site in left and site in verdicts)
     if len(members) < study.privacy.fewest_scorers:
         raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
-    trees: list[str] = []
-    owners: list[str] = []
+    scorers = {site: verdicts[site].scorable for site in members}
+    agreed = {}
     for owner in members:
-        accepted = [verdicts[site].accepted.get(owner, ()) for site in members]
-        for digest in accepted[0][: study.forest.trees]:
-            able = sum(digest in verdicts[site].scorable for site in members)
-            if all(digest in one for one in accepted) and able >= study.privacy.fewest_scorers:
-                trees.append(digest)
-                owners.append(owner)
-    if not trees:
+        own = verdicts[owner].accepted.get(owner, np.zeros(0, dtype=bool))
+        accepted = [_answers(verdicts[site].accepted, owner, len(own)) for site in members]
+        enough = able(scorers.values(), owner, len(own)) >= study.privacy.fewest_scorers
+        agreed[owner] = np.logical_and.reduce(accepted) & enough
+    manifest = manifest_of({owner: grown[owner].forest for owner in members}, agreed)
+    if not len(manifest):
         raise RoundVoid("no tree was accepted by all sites")
-    used = tuple(parcels[site] for site in group if site in {*owners})
-    return Cluster(members, used, Manifest(tuple(trees), tuple(owners)), {s: verdicts[s].scorable for s in members})
+    return Cluster(members, manifest, scorers, {owner: grown[owner].trees for owner in members})
+
+
+def manifest_of(parcels: Mapping[str, Parcel], taken: Mapping[str, NDArray[np.bool_]]) -> Manifest:
+    """The forests of which something is taken."""
+    owners = [owner for owner in sorted(taken) if taken[owner].any()]
+    return Manifest(tuple(parcels[owner] for owner in owners), tuple(taken[owner] for owner in owners))
+
+
+def able(scorers: Iterable[Mapping[str, NDArray[np.bool_]]], owner: str, trees: int) -> NDArray[np.int64]:
+    """How many sites can score each of an owner's trees."""
+    return np.asarray(np.sum([_answers(one, owner, trees) for one in scorers], axis=0, dtype=np.int64))
+
+
+def _answers(given: Mapping[str, NDArray[np.bool_]], owner: str, trees: int) -> NDArray[np.bool_]:
+    """A site's answers about an owner's trees; about another number of trees, they are no answers."""
+    answers = given.get(owner, np.zeros(0, dtype=bool))
+    return answers if answers.shape == (trees,) else np.zeros(trees, dtype=bool)
 
 
 def publish(federation: Federation, clusters: Sequence[tuple[Cluster, NDArray[np.float64]]]) -> str:
@@ -95,9 +113,10 @@ def publish(federation: Federation, clusters: Sequence[tuple[Cluster, NDArray[np
     orders: dict[str, Message] = {}
     hasher = hashlib.sha256()
     for cluster, weights in clusters:
-        order = Weights(cluster.manifest, cluster.forests, weights)
+        order = Weights(cluster.manifest, weights)
         orders |= {site: order for site in cluster.members if site in federation.sites}
-        hasher.update(cluster.manifest.digest.encode() + weights.astype("<f8").tobytes())
+        names = [cluster.trees[parcel.sender] for parcel in cluster.manifest.forests]
+        hasher.update(cluster.manifest.named(names).encode() + weights.astype("<f8").tobytes())
     federation.ask("finish", orders)
     return hasher.hexdigest()
 

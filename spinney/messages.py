@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import Refused
-from spinney.federation import Message, Parcel
+from spinney.federation import Digest, Message, Parcel
 from spinney.secure_sum import Binding, Roll
 
 
@@ -47,9 +47,6 @@ class FillOrder(Message):
     mode: str
     attempt: int
     participants: tuple[str, ...]
-    keys: Mapping[str, bytes]
-    present: Mapping[str, NDArray[np.bool_]]
-    signatures: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -94,43 +91,65 @@ class GrowOrder(Message):
 
 @dataclass(frozen=True)
 class GrownForest(Message):
-    """From a site: where its sealed forest is."""
+    """From a site: where its sealed forest is, and what its trees are called together, however they are packed."""
 
     forest: Parcel
+    trees: Digest
 
 
 @dataclass(frozen=True)
 class CheckOrder(Message):
     """To a site: look at everybody's forests."""
 
-    forests: tuple[Parcel, ...]
+    forests: tuple[GrownForest, ...]
 
 
 @dataclass(frozen=True)
 class Verdict(Message):
-    """From a site: digests of the trees that passed its checks, which of them it can score, and what was refused."""
+    """From a site: which trees passed its checks, which of them it can score, and what was refused."""
 
-    accepted: Mapping[str, tuple[str, ...]]  # sender -> digests in the sender's order
-    scorable: frozenset[str]
+    accepted: Mapping[str, NDArray[np.bool_]]  # sender -> one answer per tree, in the sender's order
+    scorable: Mapping[str, NDArray[np.bool_]]
     refused: Mapping[str, str]  # sender -> reason
 
 
 @dataclass(frozen=True)
 class Manifest(Message):
-    """The trees of this round in one order, the same for everybody."""
+    """The trees of this round in one order, the same for everybody: by owner, then by place in the owner's forest."""
 
-    trees: tuple[str, ...]
-    owners: tuple[str, ...]
+    forests: tuple[Parcel, ...]
+    taken: tuple[NDArray[np.bool_], ...]  # of each forest, which of its trees
 
     def __post_init__(self) -> None:
-        if len(self.trees) != len(self.owners):
-            raise Refused(f"a manifest of {len(self.trees)} trees and {len(self.owners)} owners")
+        senders = [parcel.sender for parcel in self.forests]
+        if len(self.taken) != len(senders) or senders != sorted({*senders}) or any(one.ndim != 1 for one in self.taken):
+            raise Refused("a manifest says of each forest once, in the order of their owners, which trees it takes")
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    @cached_property
+    def owners(self) -> tuple[str, ...]:
+        """The owner of every tree."""
+        pairs = zip(self.forests, self.taken, strict=True)
+        return tuple(parcel.sender for parcel, taken in pairs for _ in range(np.count_nonzero(taken)))
+
+    def of(self, owner: str) -> NDArray[np.bool_]:
+        """Which of an owner's trees are in."""
+        pairs = zip(self.forests, self.taken, strict=True)
+        return next((taken for parcel, taken in pairs if parcel.sender == owner), np.zeros(0, dtype=bool))
 
     @cached_property
     def digest(self) -> str:
-        """Masks are bound to this."""
-        words = "\n".join(f"{owner} {tree}" for owner, tree in zip(self.owners, self.trees, strict=True))
-        return hashlib.sha256(words.encode()).hexdigest()
+        """Masks are bound to this: a parcel's digest stands for every byte of every tree in it."""
+        return self.named([parcel.digest for parcel in self.forests])
+
+    def named(self, forests: Sequence[str]) -> str:
+        """A digest of the same choice with the forests called so."""
+        hasher = hashlib.sha256()
+        for parcel, name, taken in zip(self.forests, forests, self.taken, strict=True):
+            hasher.update(f"{parcel.sender} {name} {len(taken)} {np.packbits(taken).tobytes().hex()}\n".encode())
+        return hasher.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -138,13 +157,9 @@ class ScoreOrder(Message):
     """To a site: score these trees, and hide the counts among these participants."""
 
     manifest: Manifest
-    forests: tuple[Parcel, ...]
     mode: str
     attempt: int
     participants: tuple[str, ...]
-    keys: Mapping[str, bytes]
-    present: Mapping[str, NDArray[np.bool_]]  # the features of each participant, signed by it together with its key
-    signatures: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -219,7 +234,6 @@ class Weights(Message):
     """To a site: the round's trees and their common weights, rounded. The end of the round."""
 
     manifest: Manifest
-    forests: tuple[Parcel, ...]
     weights: NDArray[np.float64]
 
     @cached_property

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from spinney import secure_sum
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Federation, Message, Parcel
+from spinney.federation import Card, Federation, Message, Parcel
 from spinney.forest_site import ForestSite
-from spinney.gathering import Cluster, ask, require
+from spinney.gathering import Cluster, able, ask, manifest_of, require
 from spinney.messages import (
     Description,
     Manifest,
@@ -51,18 +51,19 @@ class ScoringSite(ForestSite):
     def score(self, order: ScoreOrder) -> Message:
         """Count at home, hide the counts, send."""
         house = self.house
-        check_order(house, order)
-        counts = self._counts(order)
+        cards = check_order(house, order)
+        counts = self._counts(order, cards)
         if order.mode == "trusted-third-party":
             return PlainCounts(counts)
         binding = self._binding(order)
         if order.mode == "ring":
             return self._start_ring(order, binding, counts)
-        return MaskedCounts(*hide(house, counts, order.keys, binding, ""))
+        return MaskedCounts(*hide(house, counts, {site: card.key for site, card in cards.items()}, binding, ""))
 
     def finish(self, order: Weights) -> Message:
         """Choose, if the weights are of trees that this site helped to score."""
-        weighed = [tree for tree, weight in zip(order.manifest.trees, order.weights, strict=False) if weight]
+        trees = self.manifest_forest(order.manifest).digests
+        weighed = [tree for tree, weight in zip(trees, order.weights, strict=False) if weight]
         strange = sum(self.house.history.get(tree) != self.house.round for tree in weighed)
         if strange:
             raise Refused(f"{strange} trees have a weight and were not scored here in this round")
@@ -131,36 +132,31 @@ class ScoringSite(ForestSite):
     def _counts_of(self, owner: str) -> Counts:
         return np.asarray(self.house.memory["counts"][self.house.memory["owners"] == owner])
 
-    def _counts(self, order: ScoreOrder) -> Counts:
+    def _counts(self, order: ScoreOrder, cards: Mapping[str, Card]) -> Counts:
         """This house's counts of the manifest's trees; no tree on two nights, and none after the sum was opened."""
         house = self.house
         if "released" in house.memory:
             raise Refused("this round's sum was opened already; its trees are not scored again")
-        again = sum(not self._unscored(digest) for digest in order.manifest.trees)
+        forest = self.manifest_forest(order.manifest)
+        again = sum(not self._unscored(digest) for digest in forest.digests)
         if again:
             raise Refused(f"{again} trees were scored on an earlier night")
-        forest = self.manifest_forest(order.manifest, order.forests)
-        self._check_scorers(forest, order)
-        place_of = {digest: place for place, digest in enumerate(self.own_forest().digests)}
-        mine = [
-            place_of[digest]
-            for digest, owner in zip(order.manifest.trees, order.manifest.owners, strict=True)
-            if owner == house.name
-        ]
+        self._check_scorers(forest, cards)
+        mine = np.flatnonzero(order.manifest.of(house.name))
         counts = self.own_counts(forest, order.manifest.owners, house.recall("unseen")[:, mine])
         house.memory["scored"], house.memory["fold-counts"] = order.manifest.digest, counts
-        house.history.update(dict.fromkeys(order.manifest.trees, house.round))
+        house.history.update(dict.fromkeys(forest.digests, house.round))
         return np.asarray(counts.sum(axis=0))
 
     def _binding(self, order: ScoreOrder) -> Binding:
         study, manifest = self.house.study.digest, order.manifest.digest
         return Binding(study, self.house.round, STEP, order.attempt, order.participants, manifest)
 
-    def _check_scorers(self, forest: Forest, order: ScoreOrder) -> None:
+    def _check_scorers(self, forest: Forest, cards: Mapping[str, Card]) -> None:
         """The sum of a tree that hardly anybody can score is hardly a sum."""
         fewest = self.house.study.privacy.fewest_scorers
-        able = np.sum([~abstains(forest, order.present[site]) for site in order.participants], axis=0)
-        if few := np.count_nonzero(able < fewest):
+        scorers = np.sum([~abstains(forest, card.present) for card in cards.values()], axis=0)
+        if few := np.count_nonzero(scorers < fewest):
             raise Refused(f"{few} trees can be scored by fewer than {fewest} sites")
 
 
@@ -173,18 +169,18 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
             study.digest,
             (STEP, "sign", "release"),
             MaskedCounts,
-            lambda attempt: _order(federation, study, cluster, joined, attempt),
-            lambda order: (order.manifest.digest, (len(order.manifest.trees), 4)),
+            lambda attempt: _order(federation, study, cluster, attempt),
+            lambda order: (order.manifest.digest, (len(order.manifest), 4)),
         )
         _check(total, _most(study, order.participants, joined))
         return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
-    order = _order(federation, study, cluster, joined, 1)
+    order = _order(federation, study, cluster, 1)
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
     replies = ask(federation, STEP, dict.fromkeys(order.participants, order), PlainCounts)
-    counts = well_formed(federation, (len(order.manifest.trees), 4), replies, "trees")
-    still = _order(federation, study, cluster, joined, 1).manifest  # who was lost may be missing for some trees
-    total = secure_sum.plain_sum(counts)[np.isin(order.manifest.trees, still.trees)]
+    counts = well_formed(federation, (len(order.manifest), 4), replies, "trees")
+    still = _order(federation, study, cluster, 1).manifest  # who was lost may be missing for some trees
+    total = secure_sum.plain_sum(counts)[_within(order.manifest, still)]
     _check(total, _most(study, counts, joined))
     return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision))
 
@@ -199,7 +195,7 @@ def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mappi
         packets = ask(federation, "ring", _passed(binding, packets, most), RingPackets, hop)
     weighed = ask(federation, "ring", _passed(binding, packets, most), OwnWeights, len(members))
     _require_all(binding, weighed)
-    weights, owners = np.zeros(len(order.manifest.trees)), np.asarray(order.manifest.owners)
+    weights, owners = np.zeros(len(order.manifest)), np.asarray(order.manifest.owners)
     for owner, reply in weighed.items():
         if reply.weights.shape != (np.count_nonzero(owners == owner),):
             raise RoundVoid(f"{owner} sent {len(reply.weights)} weights for its trees")
@@ -219,42 +215,42 @@ def _require_all(binding: Binding, replies: Mapping[str, object]) -> None:
         raise RoundVoid(f"{', '.join(lost)} was lost while the ring went round")
 
 
-def _order(
-    federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description], attempt: int
-) -> ScoreOrder:
+def _order(federation: Federation, study: Study, cluster: Cluster, attempt: int) -> ScoreOrder:
     require(federation, study)
     members = tuple(site for site in cluster.members if site in federation.sites)
     fewest = study.privacy.fewest_scorers
     if len(members) < fewest:
         raise RoundVoid(f"{len(members)} sites are left to score and {fewest} are needed")
     manifest = _scorable(cluster, members, fewest)
-    if not manifest.trees:
+    if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
-    return ScoreOrder(
-        manifest,
-        cluster.forests,
-        study.privacy.secure_sum,
-        attempt,
-        members,
-        {site: joined[site].key for site in members},
-        {site: joined[site].present for site in members},
-        {site: joined[site].signature for site in members},
-    )
+    return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members)
 
 
 def _scorable(cluster: Cluster, members: tuple[str, ...], fewest: int) -> Manifest:
     """The manifest's trees that enough of the remaining sites can score."""
-    pairs = [
-        (tree, owner)
-        for tree, owner in zip(cluster.manifest.trees, cluster.manifest.owners, strict=True)
-        if sum(tree in cluster.scorers[site] for site in members) >= fewest
-    ]
-    return Manifest(tuple(tree for tree, _ in pairs), tuple(owner for _, owner in pairs))
+    scorers = [cluster.scorers[site] for site in members]
+    parcels = {parcel.sender: parcel for parcel in cluster.manifest.forests}
+    taken = {}
+    for owner in parcels:
+        all_taken = cluster.manifest.of(owner)
+        taken[owner] = all_taken & (able(scorers, owner, len(all_taken)) >= fewest)
+    return manifest_of(parcels, taken)
+
+
+def _within(full: Manifest, part: Manifest) -> NDArray[np.bool_]:
+    """Which of a manifest's trees are in a part of it."""
+    places = []
+    for parcel, taken in zip(full.forests, full.taken, strict=True):
+        of_part = part.of(parcel.sender)
+        places.append(of_part[taken] if len(of_part) else np.zeros(np.count_nonzero(taken), dtype=bool))
+    return np.concatenate(places)
 
 
 def _spread(full: Manifest, scored: Manifest, weights: Floats) -> Floats:
-    by_tree = dict(zip(scored.trees, weights.tolist(), strict=True))
-    return np.array([by_tree.get(tree, 0.0) for tree in full.trees])
+    spread = np.zeros(len(full))
+    spread[_within(full, scored)] = weights
+    return spread
 
 
 def _most(study: Study, sites: Iterable[str], joined: Mapping[str, Description]) -> int:

@@ -20,9 +20,10 @@ from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused
 from spinney.export import export_forest
-from spinney.federation import House, Message, Parcel, content_digest
+from spinney.federation import Card, House, Message, Parcel, content_digest
 from spinney.forest_site import rounding_of
 from spinney.grow import grow
+from spinney.messages import Description, Enrolment
 from spinney.model import FederatedForest
 from spinney.parts import Part
 from spinney.personalise import Outcome
@@ -93,6 +94,7 @@ class InProcess:
         self._lost, self._gone = dict(lost or {}), set[str]()
         self._parts = {name: ALGORITHMS[study.algorithm.name].site_part(house) for name, house in houses.items()}
         self.left_out: dict[str, str] = {}
+        self._cards: dict[str, Card] = {}
 
     @property
     def sites(self) -> Sequence[str]:
@@ -113,6 +115,9 @@ class InProcess:
                 reply = future.result()
                 if reply is not None:
                     replies[site] = reply
+                if isinstance(reply, Description | Enrolment):
+                    card = Card(reply.key, reply.present, reply.signature)
+                    self._cards = {**self._cards, site: card}  # a new one: others are reading the old one
                 if self._progress is not None:
                     self._progress(step, done, len(asked))
         return replies
@@ -122,6 +127,7 @@ class InProcess:
             self.leave_out(site, f"no answer to {step}")
             return None
         try:
+            self._houses[site].introduce(self._cards)
             reply = self._parts[site].answer(step, order)
             disclosure.check(reply, self._study)  # as it leaves the house and as it arrives: here the same moment
         except Refused as reason:

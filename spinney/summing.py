@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from spinney import secure_sum
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Federation, House
+from spinney.federation import Card, Federation, House
 from spinney.gathering import ask
 from spinney.messages import (
     FillOrder,
@@ -30,7 +29,7 @@ from spinney.messages import (
 from spinney.secure_sum import Binding, Counts, Noisy, Roll
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    pass
 
 Order = TypeVar("Order", ScoreOrder, FillOrder)
 Summand = MaskedCounts | PlainCounts | MaskedMeans | PlainMeans
@@ -40,23 +39,16 @@ Summand = MaskedCounts | PlainCounts | MaskedMeans | PlainMeans
 # A site's half
 
 
-def key_words(study: Study, round_: int, name: str, public: bytes, present: NDArray[np.bool_]) -> bytes:
-    """What a site signs so that nobody else can hand out a key or features in its name, nor old ones again."""
-    return f"spinney round key {study.digest} {round_} {name} ".encode() + public + present.tobytes()
-
-
-def check_order(house: House, order: ScoreOrder | FillOrder) -> None:
-    """Refuse a sum that is not the study's, has too few participants, or keys that their owners haven't signed."""
+def check_order(house: House, order: ScoreOrder | FillOrder) -> dict[str, Card]:
+    """The participants' keys and features. Refuses a sum that is not the study's, or of too few or unknown sites."""
     wanted = house.study.privacy.secure_sum
     if order.mode != wanted:
         raise Refused(f"the study says {wanted}, the coordinator asks for {order.mode}")
     check_participants(house, order.participants)
-    columns = house.cohort.present.shape
-    for site in order.participants:  # a coordinator that hands out keys of its own could read everybody
-        key, present = order.keys.get(site, b""), order.present.get(site, np.empty(0, dtype=bool))
-        words = key_words(house.study, house.round, site, key, present)
-        if present.shape != columns or not house.verify(site, words, order.signatures.get(site, b"")):
-            raise Refused(f"the round key and features of {site} are not signed by {site}")
+    unknown = [site for site in order.participants if site not in house.cards]
+    if unknown:
+        raise Refused(f"no round key of {', '.join(unknown)} has come, signed by its owner")
+    return {site: house.cards[site] for site in order.participants}
 
 
 def check_participants(house: House, participants: tuple[str, ...]) -> None:

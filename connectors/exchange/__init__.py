@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, Self, TypeVar
 
 from fsspec.utils import get_protocol
@@ -39,7 +39,6 @@ __all__ = [
     "TransientExchangeError",
 ]
 
-FIRST_NAP = 0.05
 T = TypeVar("T")
 
 
@@ -48,6 +47,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The time, with its zone."""
+
+    def monotonic(self) -> float:
+        """Seconds since some moment: for durations, because somebody may set the clock meanwhile."""
 
     def sleep(self, seconds: float) -> None:
         """Come back later."""
@@ -58,6 +60,9 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -122,25 +127,42 @@ class Exchange:
         numbers = map(read_number, self._folders(f"{check_name(study)}/{check_name(sender)}"))
         return tuple(sorted(number for number in numbers if number is not None))
 
-    def wait(self, addresses: Iterable[Address], deadline: datetime, clock: Clock | None = None) -> Arrivals:
-        """Until all are there or the deadline has come. A store that is away is waited for, too."""
-        clock = clock or SystemClock()
+    def wait(self, addresses: Iterable[Address], patience: timedelta, clock: Clock | None = None) -> Arrivals:
+        """Until all are there or the patience is over. Asks by name: a listing could be flooded."""
         wanted = tuple(dict.fromkeys(addresses))
-        missing, nap = wanted, FIRST_NAP
+        missing = list(wanted)
+
+        def look() -> int:
+            for address in tuple(missing):
+                if self._do(self._store.size, str(address)) is not None:
+                    missing.remove(address)
+            return len(missing)
+
+        self.poll(look, patience, clock)
+        return Arrivals(tuple(address for address in wanted if address not in missing), tuple(missing))
+
+    def poll(self, look: Callable[[], int], patience: timedelta, clock: Clock | None = None) -> int:
+        """Call `look`, which says how much is missing, until nothing is or the patience is over; what is missing then.
+
+        Less and less often, and often again after something came. A store that is away is waited for, too.
+        """
+        clock = clock or SystemClock()
+        end, nap, before = clock.monotonic() + patience.total_seconds(), self._store.first_nap, 0
         while True:
-            still, trouble = self._look_for(missing)
-            nap = FIRST_NAP if len(still) < len(missing) else nap  # answers come in swarms
-            missing = still
-            left = (deadline - clock.now()).total_seconds()
+            trouble = None
+            try:
+                missing = look()
+            except TransientExchangeError as error:
+                missing, trouble = before or 1, error
+            nap = self._store.first_nap if missing < before else nap  # answers come in swarms
+            before, left = missing, end - clock.monotonic()
             if not missing or left <= 0:
                 break
             clock.sleep(min(nap, left))
             nap = min(nap * 1.5, self._store.longest_nap)
         if trouble:  # nobody is absent because the mailbox was
-            raise TransientExchangeError(
-                f"at the deadline, with {len(missing)} of {len(wanted)} messages unseen: {trouble}"
-            )
-        return Arrivals(tuple(address for address in wanted if address not in missing), missing)
+            raise TransientExchangeError(f"at the deadline, with {missing} messages unseen: {trouble}")
+        return missing
 
     def expire(self, older_than: datetime, study: str, sender: str | None = None) -> int:
         """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one.
@@ -153,11 +175,6 @@ class Exchange:
             for number in self.rounds(study, name)
             if number > 0
         )
-
-    @property
-    def longest_nap(self) -> float:
-        """How long this store may be left alone between two looks, in seconds."""
-        return self._store.longest_nap
 
     def close(self) -> None:
         """End the connection, if there is one."""
@@ -182,19 +199,6 @@ class Exchange:
         if self._do(self._store.size, path) != len(data):
             return True
         return self._do(self._store.read, path, len(data)) != data
-
-    def _look_for(self, addresses: tuple[Address, ...]) -> tuple[tuple[Address, ...], TransientExchangeError | None]:
-        """Those that are not there, and what kept us from looking. Asks by name: a listing could be flooded."""
-        missing: list[Address] = []
-        trouble = None
-        for address in addresses:
-            try:
-                if trouble or self._do(self._store.size, str(address)) is None:
-                    missing.append(address)
-            except TransientExchangeError as error:
-                missing.append(address)
-                trouble = error
-        return tuple(missing), trouble
 
     def _folders(self, folder: str) -> tuple[str, ...]:
         return tuple(entry.name for entry in self._do(self._store.entries, folder) if entry.is_folder)

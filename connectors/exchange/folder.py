@@ -21,7 +21,7 @@ _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK"
 class Folder(Store):
     """Drafts are written next to their place and then linked to it, which fails if the name is taken."""
 
-    longest_nap = 0.15  # a message is seen within 0.2 s
+    first_nap, longest_nap = 0.01, 0.15  # a message is seen within 0.2 s
 
     def __init__(self, url: str) -> None:
         root = LocalFileSystem._strip_protocol(url)

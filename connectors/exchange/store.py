@@ -27,7 +27,7 @@ class Entry:
 class Store(ABC):
     """Objects below a root; paths are relative to it. Errors are the libraries' until `explain` words them."""
 
-    longest_nap = 5.0  # seconds between two looks while waiting
+    first_nap, longest_nap = 0.05, 5.0  # seconds between two looks while waiting
     failures: tuple[type[Exception], ...] = (OSError,)
 
     def __init__(self, root: str, place: str) -> None:

@@ -117,7 +117,7 @@ class BofrfSite(ScoringSite):
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
         """Local, equal votes, F and F_n by the study's rule, and what the personalised selection tries."""
         settings = self.settings
-        local, fedrf = equal_votes(pool, len(order.manifest.trees))
+        local, fedrf = equal_votes(pool, len(order.manifest))
         everybody, alone = self._weigher(pool, order, own_only=False), self._weigher(pool, order, own_only=True)
         both = (("F", everybody), ("F_n", alone))
         personal = [weigher.above(f"{name} tau {tau:g}", tau) for name, weigher in both for tau in settings.taus]
@@ -138,7 +138,7 @@ class BofrfSite(ScoringSite):
         return Rules(shown, "bofrf", personal)
 
     def _weigher(self, pool: Pool, order: Weights, *, own_only: bool) -> Weigher:
-        known = len(order.manifest.trees)
+        known = len(order.manifest)
         common = np.zeros(len(pool.owners))
         common[:known] = order.weights
         allowed, note = (pool.ours, "") if own_only else pool.voting(known)

@@ -23,7 +23,7 @@ from spinney.cohort import Cohort
 from spinney.errors import Refused, TreeRefused
 from spinney.export import Rounding
 from spinney.federation import Algorithm, Federation, Message, Parcel
-from spinney.forest_site import ForestSite, present_only, seed_of
+from spinney.forest_site import ForestSite, forest_digest, present_only, seed_of
 from spinney.gathering import ask, require, welcome
 from spinney.messages import Done, GrownForest, GrowOrder
 from spinney.personalise import Candidate, Chooser, Pool, Rules
@@ -91,7 +91,8 @@ class BoppidSite(ForestSite):
 
     def boost(self, order: GrowOrder) -> Message:
         """Train AdaBoost here, and seal it for the peers."""
-        return GrownForest(self.house.mail.post(self.boosted(), order.peers))
+        packed = self.boosted()
+        return GrownForest(self.house.mail.post(packed, order.peers), forest_digest(self._unpacked(packed).stumps))
 
     def boosted(self) -> bytes:
         """Stumps that may leave; not at a site that has declined."""

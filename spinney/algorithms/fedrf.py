@@ -26,7 +26,7 @@ def coordinate(federation: Federation, study: Study) -> str:
     """Grow, check, publish."""
     joined = welcome(federation, study)
     clusters = gather(federation, study, [tuple(joined)])
-    return publish(federation, [(cluster, np.ones(len(cluster.manifest.trees))) for cluster in clusters])
+    return publish(federation, [(cluster, np.ones(len(cluster.manifest))) for cluster in clusters])
 
 
 ALGORITHM = Algorithm(Fedrf, ForestSite, coordinate)

@@ -33,11 +33,11 @@ class LocalSite(ForestSite):
     def alone(self, order: GrowOrder) -> Message:  # noqa: ARG002
         """Grow, and keep it: nothing is sealed for anybody."""
         self.grown()
-        return self.finish(Weights(Manifest((), ()), (), np.empty(0)))
+        return self.finish(Weights(Manifest((), ()), np.empty(0)))
 
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
         """One forest, no choice."""
-        local, _ = equal_votes(pool, len(order.manifest.trees))
+        local, _ = equal_votes(pool, len(order.manifest))
         return [local], Rules(shown=("local",), default="local", guard=False)
 
 

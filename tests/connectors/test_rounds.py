@@ -21,6 +21,7 @@ from connectors.memory import History, Memory
 from connectors.rounds import CoordinatorRound, Over, SiteRound
 from connectors.security import Rounds
 from spinney.cohort import Cohort, cohort_from_frame
+from spinney.federation import Message
 from spinney.simulate import simulate
 from spinney.study import Study
 
@@ -185,16 +186,16 @@ def test_a_site_killed_in_a_step_goes_on_where_it_was(world: World, step: str, m
 def test_a_coordinator_killed_after_any_ask_goes_on_where_it_was(
     world: World, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fates = CoordinatorRound._fates
+    replies = CoordinatorRound._replies
     killed: list[int] = []
 
-    def fragile(self: CoordinatorRound, *arguments: object) -> dict[str, str]:
+    def fragile(self: CoordinatorRound, *arguments: object) -> dict[str, Message]:
         if self._asked == asked and not killed:
             killed.append(asked)
             raise Killed
-        return fates(self, *arguments)  # type: ignore[arg-type]
+        return replies(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(CoordinatorRound, "_fates", fragile)
+    monkeypatch.setattr(CoordinatorRound, "_replies", fragile)
 
     def stubborn() -> Over:
         try:

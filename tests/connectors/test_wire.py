@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from connectors import wire
 from connectors.wire import MessageRefused
-from spinney.federation import Decline, Message, Parcel
+from spinney.federation import Decline, Digest, Message, Parcel
 from spinney.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
 from spinney.secure_sum import Binding
 from spinney.simulate import simulate
@@ -77,11 +77,14 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
         names = st.sets(st.text(max_size=5), min_size=3, max_size=5).map(lambda found: tuple(sorted(found)))
         return st.builds(Binding, st.text(), whole(), st.text(), whole(), names, st.text())
     if hint is Manifest:
-        return st.lists(st.tuples(st.text(), st.text())).map(
-            lambda pairs: Manifest(tuple(tree for tree, _ in pairs), tuple(owner for _, owner in pairs))
-        )
+        names = st.sets(st.text(), max_size=4).map(sorted)
+        return names.flatmap(lambda owners: st.builds(Manifest, st.tuples(*map(parcel, owners)), bits(len(owners))))
+    if hint == Digest:
+        return st.binary().map(bytes.hex)
     if is_dataclass(hint):
-        return st.builds(hint, **{name: anything(part) for name, part in get_type_hints(hint).items()})
+        return st.builds(
+            hint, **{name: anything(part) for name, part in get_type_hints(hint, include_extras=True).items()}
+        )
     if get_origin(hint) is np.ndarray:
         shapes = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
         return hnp.arrays(get_args(inner[1])[0], shapes)
@@ -92,6 +95,14 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) is not None:
         return st.dictionaries(anything(inner[0]), anything(inner[1]), max_size=4)
     return {int: whole(), str: st.text(), bytes: st.binary(), float: st.floats(), bool: st.booleans()}[hint]
+
+
+def parcel(sender: str) -> st.SearchStrategy[Parcel]:
+    return st.builds(Parcel, st.just(sender), st.binary().map(bytes.hex), whole())
+
+
+def bits(forests: int) -> st.SearchStrategy[Any]:
+    return st.tuples(*[hnp.arrays(np.bool_, st.integers(0, 20)) for _ in range(forests)])
 
 
 def whole() -> st.SearchStrategy[int]:
@@ -108,8 +119,9 @@ def test_any_message_comes_back_bit_for_bit(message: Message) -> None:
 
 
 def test_the_same_message_has_the_same_bytes_whatever_the_order_of_its_parts() -> None:
-    one = Verdict({"ash": ("1",), "elm": ()}, frozenset("abcdefgh"), {})
-    other = Verdict({"elm": (), "ash": ("1",)}, frozenset("hgfedcba"), {})
+    yes, no = np.ones(3, dtype=bool), np.zeros(3, dtype=bool)
+    one = Verdict({"ash": yes, "elm": no}, {"ash": yes, "elm": no}, {})
+    other = Verdict({"elm": no, "ash": yes}, {"elm": no, "ash": yes}, {})
     assert wire.encode(one) == wire.encode(other)
 
 
@@ -198,9 +210,36 @@ def test_an_array_that_is_not_what_it_says_is_refused(array: Any, reason: str) -
         wire.decode(changed(DESCRIPTION, lambda content: content.update(vector=array)))
 
 
-def test_a_yes_or_no_that_is_neither_is_refused() -> None:
-    with pytest.raises(MessageRefused, match="yes and no"):
-        wire.decode(changed(DESCRIPTION, lambda content: content.update(present=["bool", [3], b"\0\1\2"])))
+@pytest.mark.parametrize(("packed", "reason"), [(b"\xa1", "one proper form"), (b"\xa0\0", "another size")])
+def test_more_answers_than_were_asked_for_are_refused(packed: bytes, reason: str) -> None:
+    with pytest.raises(MessageRefused, match=reason):
+        wire.decode(changed(DESCRIPTION, lambda content: content.update(present=["bool", [3], packed])))
+
+
+def test_a_letter_comes_back_and_is_small() -> None:
+    data = wire.encode(GrowOrder(("ash",) * 1000))
+    assert wire.unsqueeze(wire.squeeze(data)) == data
+    assert len(wire.squeeze(data)) < len(data) / 20
+
+
+@pytest.mark.parametrize(
+    ("letter", "reason"),
+    [
+        (b"no letter", "damaged"),
+        (wire.squeeze(b"something")[:-1], "ends too early"),
+        (wire.squeeze(b"something") + b"x", "behind it"),
+        (wire.squeeze(bytes(wire.LARGEST + 1)), "more than"),
+    ],
+)
+def test_a_letter_that_is_none_or_unpacks_to_too_much_is_refused(letter: bytes, reason: str) -> None:
+    with pytest.raises(MessageRefused, match=reason):
+        wire.unsqueeze(letter)
+
+
+@pytest.mark.parametrize("digest", ["xy", "abc", "AB", " ab "])
+def test_a_digest_that_is_none_is_not_sent(digest: str) -> None:
+    with pytest.raises(TypeError, match="hexadecimal"):
+        wire.pack(Parcel("ash", digest, 1))
 
 
 def test_a_refusal_does_not_quote_what_came() -> None:
@@ -216,7 +255,10 @@ def test_a_second_form_of_the_same_message_is_refused() -> None:
         wire.decode(data.replace(b"\xa3ash", b"\xd9\x03ash"))  # a longer way to write a short text
 
 
-@pytest.mark.parametrize("accepted", [[("elm", []), ("ash", [])], [("ash", ["1"]), ("ash", [])]])
+NONE = ["bool", [0], b""]
+
+
+@pytest.mark.parametrize("accepted", [[("elm", NONE), ("ash", NONE)], [("ash", ["bool", [1], b"\x80"]), ("ash", NONE)]])
 def test_keys_in_disorder_or_twice_are_refused(accepted: list[Any]) -> None:
     packer = msgpack.Packer(autoreset=False)
     packer.pack_array_header(2)
@@ -224,7 +266,7 @@ def test_keys_in_disorder_or_twice_are_refused(accepted: list[Any]) -> None:
     packer.pack_map_header(3)
     packer.pack("accepted")
     packer.pack_map_pairs(accepted)
-    for name, value in (("scorable", []), ("refused", {})):
+    for name, value in (("scorable", {}), ("refused", {})):
         packer.pack(name)
         packer.pack(value)
     with pytest.raises(MessageRefused, match="one proper form"):

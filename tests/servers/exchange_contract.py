@@ -90,6 +90,9 @@ class FakeClock:
     def now(self) -> datetime:
         return START + timedelta(seconds=self.seconds)
 
+    def monotonic(self) -> float:
+        return self.seconds
+
     def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)
         self.seconds += seconds
@@ -178,7 +181,7 @@ class ExchangeContract:
         assert len(place.names()) == (1 if place.keeps_drafts else 0)
         assert exchange.get(GROW, limit=10_000_000) is None
         assert exchange.list("heart", 7) == ()
-        assert exchange.wait([GROW], START, FakeClock()).absent == ("north",)
+        assert exchange.wait([GROW], timedelta(0), FakeClock()).absent == ("north",)
 
     def test_a_killed_writer_publishes_when_it_is_started_again(self, place: Place, exchange: Exchange):
         place.kill_writer(GROW, 8_000_000)
@@ -225,7 +228,7 @@ class ExchangeContract:
 
     def test_waiting_ends_when_all_are_there(self, exchange: Exchange):
         clock = FakeClock({0.1: lambda: exchange.put(at("north"), b"n"), 3: lambda: exchange.put(at("south"), b"s")})
-        arrivals = exchange.wait([at("south"), at("north")], START + IN_AN_HOUR, clock)
+        arrivals = exchange.wait([at("south"), at("north")], IN_AN_HOUR, clock)
         assert arrivals.arrived == (at("south"), at("north"))
         assert arrivals.absent == ()
         assert clock.seconds < 3 + 2
@@ -234,7 +237,7 @@ class ExchangeContract:
         exchange.put(at("north"), b"n")
         clock = FakeClock()
         wanted = [at("west"), at("north"), at("east"), at("east", "score")]
-        arrivals = exchange.wait(wanted, START + timedelta(seconds=4), clock)
+        arrivals = exchange.wait(wanted, timedelta(seconds=4), clock)
         assert arrivals.arrived == (at("north"),)
         assert arrivals.missing == (at("west"), at("east"), at("east", "score"))
         assert arrivals.absent == ("east", "west")
@@ -242,13 +245,13 @@ class ExchangeContract:
 
     def test_a_message_that_comes_with_the_last_nap_is_not_too_late(self, exchange: Exchange):
         clock = FakeClock({3.99: lambda: exchange.put(GROW, b"trees")})
-        assert exchange.wait([GROW], START + timedelta(seconds=4), clock).arrived == (GROW,)
+        assert exchange.wait([GROW], timedelta(seconds=4), clock).arrived == (GROW,)
 
     def test_waiting_looks_less_and_less_often_down_to_a_limit(self, place: Place, exchange: Exchange):
         clock = FakeClock()
-        exchange.wait([GROW], START + timedelta(seconds=20 * place.longest_nap), clock)
+        exchange.wait([GROW], timedelta(seconds=20 * place.longest_nap), clock)
         whole_naps = clock.naps[:-1]  # the last one ends at the deadline
-        assert whole_naps[0] == 0.05
+        assert whole_naps[0] <= 0.05
         assert all(first <= second for first, second in pairwise(whole_naps))
         assert whole_naps[-1] == place.longest_nap
 
@@ -259,14 +262,14 @@ class ExchangeContract:
 
         exchange.get(GROW, limit=10)
         clock = FakeClock({1: place.pull_plug, 61: comes_back})
-        assert exchange.wait([GROW], START + IN_AN_HOUR, clock).arrived == (GROW,)
+        assert exchange.wait([GROW], IN_AN_HOUR, clock).arrived == (GROW,)
         assert clock.seconds < 61 + 6
 
     def test_nobody_is_called_absent_because_the_store_was(self, place: Place, exchange: Exchange):
         exchange.get(GROW, limit=10)
         clock = FakeClock({1: place.pull_plug})
         with pytest.raises(TransientExchangeError, match="deadline"):
-            exchange.wait([GROW], START + timedelta(seconds=3), clock)
+            exchange.wait([GROW], timedelta(seconds=3), clock)
 
     def test_a_store_that_is_away_heals_with_the_same_exchange(self, place: Place, exchange: Exchange):
         exchange.put(GROW, b"trees")
@@ -296,7 +299,7 @@ class ExchangeContract:
                 lambda: exchange.put(GROW, b"trees"),
                 lambda: exchange.get(GROW, limit=10),
                 lambda: exchange.list("heart", 7),
-                lambda: exchange.wait([GROW], START + IN_AN_HOUR, FakeClock()),
+                lambda: exchange.wait([GROW], IN_AN_HOUR, FakeClock()),
             ):
                 with pytest.raises(ExchangeDenied, match="does not exist: check") as caught:
                     call()

@@ -11,6 +11,7 @@ from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.encode import columns_of
 from spinney.federation import Message, SitePart
+from spinney.messages import Manifest
 from spinney.parts import parts_by_hash, parts_by_seed
 from spinney.personalise import Outcome
 from spinney.simulate import InProcess, Post, houses_of
@@ -94,7 +95,7 @@ class Wood(InProcess):
         """The whole round; the digest of the common model."""
         return ALGORITHMS[self.study.algorithm.name].coordinate(self, self.study)
 
-    def site(self, name: str) -> SitePart:
+    def site(self, name: str) -> Any:
         return self._parts[name]
 
     def order(self, step: str, site: str = "ash") -> Any:
@@ -107,6 +108,14 @@ class Wood(InProcess):
     @property
     def outcomes(self) -> dict[str, Outcome]:
         return {name: house.outcome for name, house in self.houses.items() if house.outcome is not None}
+
+    def trees(self, manifest: Manifest) -> list[str]:
+        """The digests of a manifest's trees, as their owners know them."""
+        return [
+            str(digest)
+            for parcel, taken in zip(manifest.forests, manifest.taken, strict=True)
+            for digest in np.asarray(self.site(parcel.sender).own_forest().digests)[taken]
+        ]
 
     def owners(self, site: str = "ash") -> set[str]:
         """Whose trees were published to a site."""

@@ -265,7 +265,7 @@ def test_the_published_preset_is_in_sample_raw_correlations_and_no_guard(people)
     federation.run()
     for name, outcome in federation.outcomes.items():
         order = federation.order("finish", name)
-        published = dict(zip(order.manifest.trees, order.weights, strict=True))
+        published = dict(zip(federation.trees(order.manifest), order.weights, strict=True))
         model = outcome.model
         kept = {tree: published[tree] for tree in model.forest_.digests}
         assert model.weights_.tolist() == list(kept.values())

@@ -174,7 +174,7 @@ def test_a_damaged_model_costs_its_sender_and_not_the_round():
     class Cheat(BoppidSite):
         def boost(self, order):
             super().boost(order)
-            return GrownForest(self.house.mail.post(b"not stumps at all", order.peers))
+            return GrownForest(self.house.mail.post(b"not stumps at all", order.peers), "0" * 64)
 
     wood = boppid()
     federation = Wood(wood, cohorts(wood), parts={"elm": Cheat})

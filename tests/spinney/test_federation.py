@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney import codec
+from spinney import codec, secure_sum
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
 from spinney.export import Rounding
 from spinney.federation import Decline, House, Message, Parcel, SitePart
+from spinney.forest_site import forest_digest
 from spinney.messages import GrownForest, GrowOrder, Invitation, Manifest
 from spinney.simulate import Post, simulate
 from spinney.tree import join
@@ -185,7 +186,7 @@ def test_a_tree_that_fewer_than_three_sites_can_score_is_not_in_the_round(wood):
     federation.run()
     manifest = federation.order("finish").manifest
     forests = {name: federation.site(name).own_forest() for name in SITES}
-    for owner, digest in zip(manifest.owners, manifest.trees, strict=True):
+    for owner, digest in zip(manifest.owners, federation.trees(manifest), strict=True):
         tree = forests[owner][forests[owner].digests.index(digest)]
         assert 0 not in tree.feature  # only ash and beech have x0
     assert {"cedar", "elm"} <= {*manifest.owners}
@@ -198,14 +199,14 @@ def test_a_tree_is_dropped_when_the_loss_of_a_site_leaves_too_few_that_can_score
     whole.run()
     torn.run()
     order = torn.order("finish")
-    scored = {*torn.order("score").manifest.trees}
+    scored = {*torn.trees(torn.order("score").manifest)}
     on_x0 = [
         digest
         for name in SITES
         for digest, tree in zip(torn.site(name).own_forest().digests, torn.site(name).own_forest(), strict=True)
         if 0 in tree.feature and digest in scored
     ]
-    weight = dict(zip(order.manifest.trees, order.weights, strict=True))
+    weight = dict(zip(torn.trees(order.manifest), order.weights, strict=True))
     assert on_x0
     assert {weight[digest] for digest in on_x0} == {0.0}  # ash and beech alone are not enough
     assert np.count_nonzero(whole.order("finish").weights) > np.count_nonzero(order.weights) > 0
@@ -221,7 +222,7 @@ def sends(content):
     class Cheat(BofrfSite):
         def grow(self, order):
             self.grown()
-            return GrownForest(self.house.mail.post(content(self), order.peers))
+            return GrownForest(self.house.mail.post(content(self), order.peers), forest_digest(self.own_forest()))
 
     return Cheat
 
@@ -250,11 +251,13 @@ def test_a_forged_forest_costs_its_sender_and_not_the_round(wood, people, forger
 
 
 def test_a_copy_of_one_s_own_tree_has_no_second_vote(wood, people):
-    def four_times_the_same(site):
-        mine = site.own_forest()
-        return codec.encode(join([mine[0]] * 4), site.rounding)
+    class Twins(BofrfSite):
+        def grown(self):
+            super().grown()
+            self.house.memory["forest"] = packed = codec.encode(join([self.own_forest()[0]] * 4), self.rounding)
+            return packed
 
-    federation = Wood(wood, people, parts={"elm": sends(four_times_the_same)})
+    federation = Wood(wood, people, parts={"elm": Twins})
     federation.run()
     assert federation.order("finish").manifest.owners.count("elm") == 1
 
@@ -281,7 +284,7 @@ def test_a_forest_in_another_site_s_name_is_not_passed_on(wood, people):
     class Impostor(BofrfSite):
         def grow(self, order):
             mine = super().grow(order)
-            return GrownForest(replace(mine.forest, sender="beech"))
+            return replace(mine, forest=replace(mine.forest, sender="beech"))
 
     federation = Wood(wood, people, parts={"elm": Impostor})
     federation.run()
@@ -349,6 +352,55 @@ def test_a_step_asked_with_the_wrong_kind_of_order_is_refused() -> None:
         Polite(house=None).answer("greet", Message())  # type: ignore[arg-type]
 
 
-def test_a_manifest_names_an_owner_for_every_tree() -> None:
-    with pytest.raises(Refused, match="2 trees and 1 owners"):
-        Manifest(("a", "b"), ("ash",))
+@pytest.mark.parametrize("senders", [(), ("ash",), ("ash", "ash"), ("elm", "ash")])
+def test_a_manifest_names_every_owner_once_and_in_order(senders) -> None:
+    parcels = tuple(Parcel(sender, "0" * 64, 1) for sender in senders)
+    with pytest.raises(Refused, match="of each forest once"):
+        Manifest(parcels, (np.ones(2, dtype=bool), np.ones(2, dtype=bool)))
+
+
+def test_other_trees_than_announced_are_refused(wood, people):
+    class Liar(BofrfSite):
+        def grow(self, order):
+            return replace(super().grow(order), trees="0" * 64)
+
+    federation = Wood(wood, people, parts={"elm": Liar})
+    federation.run()
+    assert federation.owners() == {"ash", "beech", "cedar"}
+    verdict = federation.site("ash").answer("check", federation.order("check"))
+    assert verdict.refused == {"elm": "these are other trees than announced"}
+
+
+def test_a_house_knows_only_those_whose_round_key_and_features_are_signed_by_themselves(wood, people):
+    federation = Wood(wood, people)
+    federation.run()
+    house = federation.houses["ash"]
+    card = house.cards["beech"]
+    forged = secure_sum.public_key(secure_sum.new_key())
+    for wrong in (replace(card, key=forged), replace(card, present=~card.present), replace(card, signature=b"")):
+        with pytest.raises(Refused, match="of beech are not signed by beech"):
+            house.introduce({"beech": wrong})
+    with pytest.raises(Refused, match="of cedar are not signed by cedar"):
+        house.introduce({"cedar": card})
+    assert house.cards["beech"] is card
+
+
+def test_a_round_key_of_an_earlier_night_is_refused(wood, people):
+    before = Wood(wood, people)
+    before.run()
+    tonight = Wood(wood, people, round=2)
+    tonight.houses["ash"].verify = before.houses["ash"].verify  # even where the signing key is still the same
+    with pytest.raises(Refused, match="are not signed by"):
+        tonight.houses["ash"].introduce(before.houses["ash"].cards)
+
+
+def test_a_verdict_about_another_number_of_trees_accepts_none_of_them(wood, people):
+    class Odd(BofrfSite):
+        def check(self, order):
+            verdict = super().check(order)
+            fewer = {**verdict.accepted, "ash": verdict.accepted["ash"][1:]}
+            return replace(verdict, accepted=fewer, scorable=fewer)
+
+    federation = Wood(wood, people, parts={"elm": Odd})
+    federation.run()
+    assert federation.owners() == {"beech", "cedar", "elm"}

@@ -31,7 +31,7 @@ def outcome_at_elm(wood=None, elm: Cohort | None = None, **kwargs) -> Outcome:
 
 def chooser_at(made: Wood, name: str = "elm") -> Chooser:
     site, order = made.site(name), made.order("finish", name)
-    pool = site.pool(order.manifest, order.forests)
+    pool = site.pool(order.manifest)
     return Chooser(made.study, site.house.cohort, pool, *site.candidates(pool, order))
 
 

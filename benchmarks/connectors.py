@@ -24,20 +24,21 @@ import numpy as np
 import pandas as pd
 
 from benchmarks import connectors_peers as peers
-from benchmarks.connectors_data import STUDY, make
+from benchmarks.connectors_data import STUDY, make, wide_study
 from connectors.pull import pull
 from connectors.site_file import SiteSettings
 from connectors.vault import Vault
+from spinney.study import Study
 
 FHIRPATH_RESOURCES = 2000
 
 
-def spinney(folder: Path) -> pd.DataFrame:
+def spinney(folder: Path, study: Study = STUDY) -> pd.DataFrame:
     """The product: pull from a folder of NDJSON, as every night."""
     site = SiteSettings.model_validate(
         {"name": "bench", "home": folder / "home", "source": {"kind": "files", "path": folder}}
     )
-    result = pull(STUDY, site)
+    result = pull(study, site)
     vault = Vault(folder / "home")
     tables = [vault.read(result.cohort).to_pandas(), vault.read(result.unripe).to_pandas()]
     return pd.concat(tables)
@@ -76,6 +77,31 @@ def _measured(way: str, folder: Path) -> tuple[float, float, float, int, list[fl
     return seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(table), fingerprint
 
 
+def measure_wide(folder: Path, observations: int, features: int) -> dict[str, Any]:
+    """Time and peak memory of a pull for a study of very many features, in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        seconds, cpu, peak, rows = pool.apply(_measured_wide, (folder, features))
+    return {
+        "way": f"spinney, {features:,} features",
+        "observations": observations,
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(cpu, 2),
+        "per_second": round(observations / seconds),
+        "peak_mib": round(peak),
+        "rows": rows,
+        "fingerprint": None,
+    }
+
+
+def _measured_wide(folder: Path, features: int) -> tuple[float, float, float, int]:
+    site = {"name": "wide", "home": folder / "wide", "source": {"kind": "files", "path": folder}}
+    study = wide_study(features)
+    start, cpu = time.perf_counter(), time.process_time()
+    report = pull(study, SiteSettings.model_validate(site)).report
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, report.rows + report.unripe
+
+
 def measure_fhirpath(folder: Path) -> dict[str, Any]:
     """A row per resource through FHIRPath; only flat rows, no windows, on the first resources."""
     start, cpu = time.perf_counter(), time.process_time()
@@ -109,6 +135,9 @@ def main() -> None:
                 if way == "spinney" or size <= arguments.peers_up_to:
                     results.append(measure(way, here, size))
                     _print_one(results[-1])
+        for features in arguments.wide:
+            results.append(measure_wide(here, arguments.sizes[-1], features))
+            _print_one(results[-1])
         if importlib.util.find_spec("fhirpathpy"):
             results.append(measure_fhirpath(here))
             _print_one(results[-1])
@@ -146,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000], help="numbers of Observations")
     parser.add_argument("--peers-up-to", type=int, default=300_000, help="largest size that the other ways get")
+    parser.add_argument("--wide", type=int, nargs="*", default=[], help="also studies of so many features, last size")
     parser.add_argument("--folder", type=Path, help="where temporary files go")
     parser.add_argument("--json", type=Path, help="write the results there, too")
     return parser

@@ -64,6 +64,25 @@ STUDY = Study.model_validate(
 )
 
 
+def wide_study(features: int) -> Study:
+    """The same question with very many features: every code, statistic and a window of its own."""
+    statistics = ("last", "first", "mean", "median", "min", "max", "slope", "std", "delta", "p10", "p90", "count")
+    pairs = [(code, statistic) for statistic in statistics for code in CODES]
+    wide = []
+    for number in range(features):
+        code, statistic = pairs[number % len(pairs)]
+        events = {"kind": "Observation", "codes": [f"{LOINC}|{code}"], "statistic": statistic}
+        wide.append(
+            {
+                "name": f"x{number}",
+                "kind": "continuous",
+                "range": [-1000, 1000],
+                "source": {**events, "window": f"{90 + number // len(pairs)}d"},
+            }
+        )
+    return Study.model_validate({**STUDY.model_dump(mode="json"), "features": wide})
+
+
 def make(folder: Path, observations: int) -> None:
     """Write Patient, Encounter and Observation files; the same number gives the same files."""
     folder.mkdir(parents=True)

@@ -15,11 +15,11 @@ import duckdb
 import pyarrow as pa
 
 from connectors.bench import instant, name, text, texts
+from connectors.figures import Figures, is_word, set_up_features
 from connectors.recipes import definition_of, event_features, label_events
 from connectors.relevant import Relevant
-from spinney.definition import COUNTING, EventFeature, Events, PatientFeature, length
+from spinney.definition import Events, PatientFeature, length
 from spinney.errors import CohortRejected
-from spinney.settings import Feature
 from spinney.study import Study
 
 _ORDER = "(r.time, r.known, r.value)"
@@ -43,6 +43,9 @@ STATISTICS = {
 }
 WORD_STATISTICS = {"last": f'arg_max(r."text", {_WORD_ORDER})', "first": f'arg_min(r."text", {_WORD_ORDER})'}
 NOT_ELIGIBLE = "without a value that makes eligible"
+LARGEST_TABLE = 512 << 20
+CHUNK_READINGS = 5_000_000
+CHUNK_CELLS = 4_000_000
 
 
 @dataclass
@@ -57,21 +60,71 @@ class Built:
     """Index events of patients about whom the source tells nothing else."""
 
 
-def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> Built:
-    """The table of a study. The bench has its patients in `person`."""
+def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study, largest: int = LARGEST_TABLE) -> Built:
+    """The table of a study, of at most `largest` bytes. The bench has its patients in `person`."""
     left_out = _find_rows(bench, relevant, study)
     index_events = left_out.total()
-    _set_up_features(bench, relevant, study)
-    for number, bucket in enumerate(relevant.buckets):
-        _read_bucket(bench, relevant, bucket)
-        _compute_statistics(bench, study)
-        _find_outcomes(bench, study)
-        into = "INSERT INTO cohort" if number else "CREATE OR REPLACE TEMP TABLE cohort AS"
-        bench.execute(f"{into} {_finished(study)}")
-    table: pa.Table = bench.sql("SELECT * FROM cohort ORDER BY patient, index_time").to_arrow_table()
+    _check_size(left_out[""], len(study.features), largest)
+    set_up_features(bench, relevant, study)
+    table = pa.concat_tables([_bucket_table(bench, relevant, study, bucket) for bucket in relevant.buckets])
     left_out[NOT_ELIGIBLE] = left_out.pop("", 0) - table.num_rows
     strangers = bench.execute("SELECT count(*) FROM candidate WHERE stranger").fetchall()[0][0]
     return Built(table, index_events, +left_out, strangers)
+
+
+def _check_size(rows: int, features: int, largest: int) -> None:
+    """Better one line now than to be killed for want of memory in the middle of the night."""
+    if (size := rows * features * 8) > largest:
+        raise CohortRejected(
+            f"the table has at most {largest >> 20:,} MiB",
+            advice=f"{rows:,} rows and {features:,} features make {size >> 20:,} MiB; ask for fewer, or raise "
+            "largest_table_mib in site.yaml (a pull needs some three times as much memory)",
+        )
+
+
+def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study, bucket: int) -> pa.Table:
+    """The finished rows of a bucket: only what the study names, the patient, the index time, and whether it is ripe.
+
+    Features are worked on in chunks, so memory depends on the size of a chunk and not on how wide the study is.
+    """
+    bench.execute(
+        f"CREATE OR REPLACE TEMP TABLE row AS SELECT * FROM candidate WHERE bucket = {bucket} AND left_out = ''"
+    )
+    bench.execute(f"CREATE OR REPLACE TEMP VIEW event AS SELECT * FROM {relevant.events(bucket)}")
+    _find_outcomes(bench, study)
+    rows = bench.sql(_frame_of(study)).to_arrow_table()
+    figures = Figures(rows["row"].to_numpy(), study)
+    for chunk in _chunks(bench, study, rows.num_rows):
+        _read_chunk(bench, chunk)
+        _compute_statistics(bench, study, chunk)
+        figures.add(bench, chunk)
+    columns = {"patient": rows["patient"], "index_time": rows["index_time"]}
+    for place, feature in enumerate(study.features):
+        source = feature.source
+        columns[feature.name] = rows[source.patient] if isinstance(source, PatientFeature) else figures.column(place)
+    columns |= {study.label.name: rows["label"], "ripe": rows["ripe"]}
+    return pa.table(columns).filter(pa.array(figures.eligible))
+
+
+def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[list[int]]:
+    """Places of event features, as many at a time as memory allows: by the readings that they share out."""
+    counts = dict(
+        bench.execute(
+            "WITH n AS (SELECT kind, code, count(*) AS n FROM event GROUP BY kind, code) "
+            "SELECT f.feature, CAST(sum(n) AS BIGINT) FROM n JOIN choice f ON f.kind = n.kind "
+            "AND (f.code IS NULL OR f.code = n.code) GROUP BY f.feature"
+        ).fetchall()
+    )
+    widest = max(CHUNK_CELLS // max(rows, 1), 1)
+    chunks: list[list[int]] = [[]]
+    readings = 0
+    for place in event_features(study):
+        readings += counts.get(place, 0)
+        if chunks[-1] and (readings > CHUNK_READINGS or len(chunks[-1]) >= widest):
+            chunks.append([])
+            readings = counts.get(place, 0)
+        chunks[-1].append(place)
+    return [chunk for chunk in chunks if chunk]
 
 
 def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> Counter[str]:
@@ -122,41 +175,14 @@ def _exclusions(study: Study) -> str:
     return " ".join(cases)
 
 
-def _set_up_features(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> None:
-    """Small tables that say which event belongs to which feature, and how its value is made."""
-    bench.execute(
-        "CREATE OR REPLACE TEMP TABLE choice (feature INT, kind VARCHAR, code VARCHAR, classes VARCHAR[], "
-        "statuses VARCHAR[], takes VARCHAR, counting BOOLEAN);"
-        "CREATE OR REPLACE TEMP TABLE span (feature INT, back INTERVAL);"
-        "CREATE OR REPLACE TEMP TABLE meaning (feature INT, word VARCHAR, category VARCHAR);"
-        "CREATE OR REPLACE TEMP TABLE converted (feature INT, unit VARCHAR, factor DOUBLE, shift DOUBLE)"
-    )
-    for place, source in event_features(study).items():
-        how = [list(source.classes), list(source.statuses), source.value, source.statistic in COUNTING]
-        codes = dict.fromkeys(source.codes) or [None]
-        bench.executemany(
-            "INSERT INTO choice VALUES (?, ?, ?, ?, ?, ?, ?)", [[place, source.kind, c, *how] for c in codes]
-        )
-        back = "NULL" if source.window is None else _interval(source.window)
-        bench.execute(f"INSERT INTO span VALUES ({place}, {back})")
-        for word, category in source.meaning.items():
-            bench.execute("INSERT INTO meaning VALUES (?, ?, ?)", [place, word, category])
-    for place, unit, by in dict.fromkeys(relevant.conversions):
-        bench.execute("INSERT INTO converted VALUES (?, ?, ?, ?)", [place, unit or "", by.factor, by.offset])
-
-
-def _read_bucket(bench: duckdb.DuckDBPyConnection, relevant: Relevant, bucket: int) -> None:
-    """Fill `row` and `event` with one bucket, and `reading` with what its events mean to each feature.
+def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
+    """Fill `reading` with what the bucket's events mean to each feature of a chunk.
 
     Rows that are equal in everything but the code are one event: a resource with two codings, or one delivered twice.
     """
-    bench.execute(
-        f"CREATE OR REPLACE TEMP TABLE row AS SELECT * FROM candidate WHERE bucket = {bucket} AND left_out = ''"
-    )
-    bench.execute(f"CREATE OR REPLACE TEMP VIEW event AS SELECT * FROM {relevant.events(bucket)}")
     joined = " UNION ALL ".join(
         f"SELECT e.*, f.feature, f.takes, f.counting FROM event e JOIN choice f ON f.kind = e.kind AND {by_code} "
-        "WHERE (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
+        f"WHERE f.feature IN ({_numbers(chunk)}) AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
         "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status))"
         for by_code in ("f.code = e.code", "f.code IS NULL")
     )
@@ -181,26 +207,28 @@ def _read_bucket(bench: duckdb.DuckDBPyConnection, relevant: Relevant, bucket: i
 _SEEN = """
     FROM row i JOIN reading r ON r.patient = i.patient AND r.time <= i.prediction AND r.known <= i.prediction
     JOIN span s ON s.feature = r.feature
-    WHERE (s.back IS NULL OR r.time >= i.prediction - s.back)"""
+    WHERE (s.back IS NULL OR r.time >= i.prediction - to_seconds(s.back))"""
 
 
-def _compute_statistics(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
-    """Fill `figure` with one number or word per row and feature, and `eligible` with the rows that may stay."""
+def _compute_statistics(bench: duckdb.DuckDBPyConnection, study: Study, chunk: list[int]) -> None:
+    """Fill `figure` with one number or word per row and feature, and `seen` with rows that have what makes eligible."""
     bench.execute('CREATE OR REPLACE TEMP TABLE figure (row BIGINT, feature INT, "value" DOUBLE, "text" VARCHAR)')
     together: dict[tuple[str, bool], list[int]] = {}
-    for place, source in event_features(study).items():
-        together.setdefault((source.statistic, _is_word(source)), []).append(place)
-    for (statistic, is_word), places in together.items():
-        figure = f"NULL, {WORD_STATISTICS[statistic]}" if is_word else f"{STATISTICS[statistic]}, NULL"
+    features = event_features(study)
+    for place in chunk:
+        together.setdefault((features[place].statistic, is_word(features[place])), []).append(place)
+    for (statistic, word), places in together.items():
+        figure = f"NULL, {WORD_STATISTICS[statistic]}" if word else f"{STATISTICS[statistic]}, NULL"
         bench.execute(
             f"INSERT INTO figure SELECT i.row, r.feature, {figure} {_SEEN} AND r.feature IN ({_numbers(places)}) "
             "GROUP BY i.row, r.feature"
         )
     needed = definition_of(study).eligible.values
-    places = [place for place, feature in enumerate(study.features) if feature.name in needed]
-    having = f"SELECT i.row {_SEEN} AND r.feature IN ({_numbers(places)}) GROUP BY i.row"
-    rows = f"{having} HAVING count(DISTINCT r.feature) = {len(places)}" if places else "SELECT row FROM row"
-    bench.execute(f"CREATE OR REPLACE TEMP TABLE eligible AS {rows}")
+    makes_eligible = _numbers([place for place in chunk if study.features[place].name in needed]) or "NULL"
+    bench.execute(
+        f"CREATE OR REPLACE TEMP TABLE seen AS SELECT i.row, count(DISTINCT r.feature) AS features {_SEEN} "
+        f"AND r.feature IN ({makes_eligible}) GROUP BY i.row"
+    )
 
 
 def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
@@ -218,28 +246,13 @@ def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
     bench.execute(f"CREATE OR REPLACE TEMP TABLE yes AS {rows}")
 
 
-def _finished(study: Study) -> str:
-    """SQL for the finished rows of a bucket: only what the study names, the patient and the index time."""
-    wide = ", ".join(
-        f"max({'text' if _is_word(source) else name('value')}) FILTER (feature = {place}) AS f{place}"
-        for place, source in event_features(study).items()
-    )
-    columns = ", ".join(f"{_column(place, one)} AS {name(one.name)}" for place, one in enumerate(study.features))
+def _frame_of(study: Study) -> str:
+    """SQL for what a row has beside its figures."""
     yes, no = label_words(study.label.positive)
-    label = f"CASE WHEN i.ripe THEN CASE WHEN i.row IN (SELECT row FROM yes) THEN {yes} ELSE {no} END END"
     return f"""
-        SELECT i.patient, i.index_time, {columns}, {label} AS {name(study.label.name)}, i.ripe
-        FROM row i LEFT JOIN (SELECT row{", " if wide else ""}{wide} FROM figure GROUP BY row) w USING (row)
-        WHERE i.row IN (SELECT row FROM eligible)"""
-
-
-def _column(place: int, feature: Feature) -> str:
-    source = feature.source
-    if isinstance(source, PatientFeature):
-        return "CAST(i.age AS DOUBLE)" if source.patient == "age" else "i.sex"
-    if isinstance(source, EventFeature) and source.statistic in ("count", "exists"):
-        return f"coalesce(f{place}, 0.0)"
-    return f"f{place}"
+        SELECT row, patient, index_time, CAST(age AS DOUBLE) AS age, sex,
+            CASE WHEN ripe THEN CASE WHEN row IN (SELECT row FROM yes) THEN {yes} ELSE {no} END END AS label, ripe
+        FROM row ORDER BY row"""
 
 
 def label_words(positive: Collection[str]) -> tuple[str, str]:
@@ -252,10 +265,6 @@ def label_words(positive: Collection[str]) -> tuple[str, str]:
 
 def _horizon(study: Study) -> str:
     return study.label.source.horizon if study.label.source else "0h"
-
-
-def _is_word(source: EventFeature) -> bool:
-    return source.value == "text" and source.statistic not in COUNTING
 
 
 def _chosen(events: Events) -> str:

@@ -103,7 +103,9 @@ def pull(
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
         if study.imputation == "forward-fill-then-median":
             table = _imputed(table, study, vault, report)
-        cohort, unripe = _kept(table, study, vault, report)
+        halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
+        del table  # it may be large
+        cohort, unripe = _kept(*halves, study, vault, report)
     return PullResult(cohort, unripe, report)
 
 
@@ -137,7 +139,7 @@ def _table(
         report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
         report.watermark = relevant.watermark
         report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
-        built = build(bench, relevant, study)
+        built = build(bench, relevant, study, site.largest_table_mib << 20)
         report.index_events, report.left_out = built.index_events, built.left_out
         if built.strangers:
             report.notes.append(f"{built.strangers:,} index events are of patients whom the source does not describe")
@@ -172,10 +174,15 @@ def _imputed(table: pa.Table, study: Study, vault: Vault, report: PullReport) ->
     return table
 
 
-def _kept(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> tuple[CohortRef, CohortRef]:
-    ripe, still_open = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
+def _kept(
+    ripe: pa.Table, still_open: pa.Table, study: Study, vault: Vault, report: PullReport
+) -> tuple[CohortRef, CohortRef]:
     report.rows, report.unripe = ripe.num_rows, still_open.num_rows
-    yes = pa.array(encode_label(ripe.to_pandas(), study.label)) if ripe.num_rows else pa.array([], pa.int8())
+    yes = (
+        pa.array(encode_label(ripe.select([study.label.name]).to_pandas(), study.label))
+        if ripe.num_rows
+        else pa.array([], pa.int8())
+    )
     report.positive = int(pc.sum(yes).as_py() or 0)
     if not ripe.num_rows:
         raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))

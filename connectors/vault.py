@@ -29,6 +29,7 @@ from spinney.errors import SourceFailed
 from spinney.study import Study
 
 PSEUDONYM_BYTES = 16
+CELLS_AT_ONCE = 4_000_000
 
 
 class CohortRef(Settings):
@@ -82,7 +83,8 @@ class Vault:
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
         partial = path.with_suffix(".partial")
         partial.touch(mode=0o600)
-        pq.write_table(table, partial, compression="zstd")
+        rows = max(CELLS_AT_ONCE // table.num_columns, 1000)
+        pq.write_table(table, partial, compression="zstd", row_group_size=rows)
         partial.replace(path)
         write_whole(path.with_suffix(".json"), ref.model_dump_json().encode())
         return ref
@@ -149,9 +151,17 @@ class Vault:
 
 def canonical(table: pa.Table) -> pa.Table:
     """The same rows in the one order that they have, with NaN as null and -0 as 0."""
-    columns = [_plain(table[name]) for name in table.column_names]
-    table = pa.table(dict(zip(table.column_names, columns, strict=True)))
-    return table.take(pc.sort_indices(table, [(name, "ascending") for name in table.column_names]))
+    names = table.column_names
+    order = pc.sort_indices(table.select(names[:2]), [(name, "ascending") for name in names[:2]])
+    keys = table.select(names[:2]).take(order)
+    if len(names) > 2 and _repeats(keys):  # only then the other columns decide
+        plain = pa.table({name: _plain(table[name]) for name in names})
+        order = pc.sort_indices(plain, [(name, "ascending") for name in names])
+    return pa.table({name: _plain(table[name].take(order)) for name in names})  # one column at a time: it may be wide
+
+
+def _repeats(keys: pa.Table) -> bool:
+    return len(keys.group_by(keys.column_names).aggregate([])) < len(keys)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -31,5 +31,7 @@ def check_cohort(home: Path, study: Study, cohort: CohortRef, counts: Counts) ->
     quality = check(table, study, counts)
     before = last_cohort(vault, study, cohort)
     moved = drift(vault.read(before), table, study) if before else None
+    if not quality.failures("critical"):
+        vault.accept(cohort)
     docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)
     return Checked(quality, moved, docs)

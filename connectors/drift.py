@@ -66,8 +66,12 @@ class Drift:
 
 
 def last_cohort(vault: Vault, study: Study, tonight: CohortRef) -> CohortRef | None:
-    """The newest other cohort that the vault has for this very study."""
-    others = [ref for ref in vault.cohorts(study.name) if ref.study == study.digest and ref.digest != tonight.digest]
+    """The newest other cohort of this very study that has passed its checks; a refused one is nothing to go by."""
+    others = [
+        ref
+        for ref in vault.cohorts(study.name)
+        if ref.study == study.digest and ref.digest != tonight.digest and vault.is_accepted(ref)
+    ]
     return others[-1] if others else None
 
 

@@ -28,9 +28,12 @@ def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
     cohort = encode_table(vault, ref, study)
     path = ref.path.with_suffix(SUFFIX)
     partial = path.with_suffix(".partial-npz")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        np.savez(file, **{name: getattr(cohort, name) for name in ARRAYS})
-    partial.replace(path)
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            np.savez(file, **{name: getattr(cohort, name) for name in ARRAYS})
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return ref
 
 

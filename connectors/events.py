@@ -57,6 +57,8 @@ def stage(
             except duckdb.InvalidInputException:  # one endless line must not cost the night
                 _write(bench, _rows(bench, kind, _with_lines_cut(files, folder)), out)
             _keep_newest(bench, kind, out)
+        except duckdb.IOException:
+            raise  # a full disk is no fault of the file
         except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise SourceFailed(
                 f"{kind}: {files[0].name} can't be parsed ({type(error).__name__}); is it whole?"

@@ -135,15 +135,20 @@ def write_whole(path: Path, data: bytes) -> None:
     """All of it or nothing, readable by this house only."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def private_folder(folder: Path) -> Path:
-    """A folder of mode 0700."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """A folder of mode 0700; what has to be made above it has that mode, too."""
+    for missing in [one for one in reversed(folder.parents) if not one.exists()]:
+        missing.mkdir(mode=0o700, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     folder.chmod(0o700)
     return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections import Counter
 from dataclasses import dataclass, field
@@ -100,6 +101,8 @@ def pull(
         try:
             table = _table(study, site, pulled, _emptied(staging / "work"), now, report, tell)
         except duckdb.Error as error:  # its text may quote what a patient's record says
+            if "No space left" in str(error) or "File too large" in str(error):
+                raise OSError(errno.ENOSPC, "no room") from None
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
         if study.imputation == "forward-fill-then-median":
             table = _imputed(table, study, vault, report)

@@ -6,6 +6,7 @@ patient's identifier, a hash under a key that never leaves the house.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import hmac
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +31,8 @@ from spinney.errors import SourceFailed
 from spinney.study import Study
 
 PSEUDONYM_BYTES = 16
+ACCEPTED = ".accepted"
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 CELLS_AT_ONCE = 4_000_000
 
 
@@ -40,6 +44,13 @@ class CohortRef(Settings):
     digest: str = Field(description="SHA-256 of its content, the same for the same rows in any order.")
     study: str = Field(description="Digest of the study that it was made for.")
     watermark: datetime | None = Field(None, description="Newest moment that the data tell of.")
+
+
+class Forgotten(NamedTuple):
+    """How many cohorts are gone, and the studies that were left alone because a pull is at them."""
+
+    cohorts: int
+    busy: tuple[str, ...]
 
 
 class Vault:
@@ -84,8 +95,11 @@ class Vault:
         partial = path.with_suffix(".partial")
         partial.touch(mode=0o600)
         rows = max(CELLS_AT_ONCE // table.num_columns, 1000)
-        pq.write_table(table, partial, compression="zstd", row_group_size=rows)
-        partial.replace(path)
+        try:
+            pq.write_table(table, partial, compression="zstd", row_group_size=rows)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
         write_whole(path.with_suffix(".json"), ref.model_dump_json().encode())
         return ref
 
@@ -108,45 +122,88 @@ class Vault:
             raise SourceFailed(f"a note in {self.folder / 'cohorts' / study} is damaged; delete it") from None
         return [ref for ref in refs if ref.path.exists()]
 
-    def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
-        """Delete cohorts that are older, and what pulls left behind. Says how many cohorts."""
+    def accept(self, ref: CohortRef) -> None:
+        """Note that a cohort has passed its checks: the next one is compared with it."""
+        write_whole(ref.path.with_suffix(ACCEPTED), b"")
+
+    def is_accepted(self, ref: CohortRef) -> bool:
+        """Whether a cohort has passed its checks."""
+        return ref.path.with_suffix(ACCEPTED).exists()
+
+    def forget(self, older_than: timedelta, now: datetime | None = None) -> Forgotten:
+        """Delete cohorts that are older, and what pulls left behind; not those of a round or pull that is running."""
         oldest = ((now or datetime.now(UTC)) - older_than).timestamp()
-        notes = [*self.folder.glob("cohorts/*/*.json"), *self.folder.glob("unripe/*/*.json")]
-        gone = [note for note in notes if note.stat().st_mtime < oldest]
+        places = [
+            path for what in ("cohorts", "unripe", "staging", "stores") for path in self.folder.glob(f"{what}/*/")
+        ]
+        gone, busy = 0, []
+        for study in sorted({place.name for place in places}):
+            try:
+                with self._locked(study):
+                    gone += self._forget(study, oldest)
+            except SourceFailed:
+                busy.append(study)
+        return Forgotten(gone, tuple(busy))
+
+    def _forget(self, study: str, oldest: float) -> int:
+        cohorts = [self.folder / "cohorts" / study, self.folder / "unripe" / study]
+        spared = self._pinned(study)
+        notes = [note for folder in cohorts for note in folder.glob("*.json")]
+        gone = [note for note in notes if note.stat().st_mtime < oldest and note.stem not in spared]
         for note in gone:
-            for suffix in (".parquet", ".npz"):  # the table, and its arrays where a round has used it
+            for suffix in (".parquet", ".npz", ACCEPTED):  # the table, and its arrays where a round has used it
                 note.with_suffix(suffix).unlink(missing_ok=True)
             note.unlink()
         kept = {note.stem for note in notes if note.exists()}
-        for left in [*self.folder.glob("cohorts/*/*"), *self.folder.glob("unripe/*/*")]:
-            if left.name.split(".")[0] not in kept and left.stat().st_mtime < oldest:
+        for left in [one for folder in cohorts for one in folder.glob("*")]:
+            if left.name.lstrip(".").split(".")[0] not in kept and left.stat().st_mtime < oldest:
                 left.unlink()  # what a killed writer left has no note
-        for left in [*self.folder.glob("staging/*/"), *self.folder.glob("stores/*/")]:
-            if max(one.stat().st_mtime for one in (left, *left.rglob("*"))) < oldest:
+        for left in (self.folder / "staging" / study, self.folder / "stores" / study):
+            if left.exists() and max(one.stat().st_mtime for one in (left, *left.rglob("*"))) < oldest:
                 shutil.rmtree(left)
         return len(gone)
+
+    def _pinned(self, study: str) -> set[str]:
+        """Cohorts of rounds that are not over: a round's memory names its cohort, and is destroyed with the round."""
+        pins = (self.folder.parent / "rounds" / study).glob("*/cohort.text")
+        return {CohortRef.model_validate_json(pin.read_bytes()).path.stem for pin in pins}
 
     @contextmanager
     def staging(self, name: str) -> Iterator[Path]:
         """A folder for one pull at a time, deleted at the end; if the source fails it stays, to go on from there."""
         folder = private_folder(self.folder / "staging" / name)
-        with (folder.parent / f"{name}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SourceFailed(f"another pull for {name} is running; wait until it is done") from None
+        with self._locked(name):
             try:
                 yield folder
             except SourceFailed:
                 raise
+            except OSError as error:
+                shutil.rmtree(folder)
+                raise _no_room(error, self.folder) from None
             except BaseException:
                 shutil.rmtree(folder)
                 raise
             shutil.rmtree(folder)
 
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        with (private_folder(self.folder / "staging") / f"{name}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise SourceFailed(f"another pull for {name} is running; wait until it is done") from None
+            yield
+
     def store(self, name: str) -> Path:
         """A folder that stays from night to night, for sources that go on where they stopped."""
         return private_folder(self.folder / "stores" / name)
+
+
+def _no_room(error: OSError, folder: Path) -> Exception:
+    """A full disk in one line; any other error as it is."""
+    if error.errno not in NO_ROOM:
+        return error
+    return SourceFailed(f"there is no room left in {folder}; make some and pull again: nothing half-written was kept")
 
 
 def canonical(table: pa.Table) -> pa.Table:

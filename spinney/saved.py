@@ -38,11 +38,16 @@ class Words(Settings):
     weights: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...]
     calibration: tuple[Finite, Finite] | None
     threshold: Finite
+    fill: tuple[Finite | None, ...] | None = Field(
+        None, description="What stands for a missing value of each column; null: nothing."
+    )
 
     @model_validator(mode="after")
     def _one_weight_per_tree(self) -> Self:
         if len(self.weights) != len(self.owners) or not any(self.weights):
             raise ValueError("one weight per tree is needed, and one above 0")
+        if self.fill is not None and len(self.fill) != len(columns_of(self.features)):
+            raise ValueError("one value to fill with is needed per column")
         return self
 
     @property
@@ -62,6 +67,7 @@ def save(model: FederatedForest, probability_precision: float) -> tuple[Words, b
         weights=tuple(model.weights_.tolist()),
         calibration=model.calibration_,
         threshold=model.threshold_,
+        fill=None if model.fill_ is None else tuple(None if one != one else one for one in model.fill_.tolist()),
     )
     return words, codec.encode(model.forest_, words.rounding)
 
@@ -87,6 +93,7 @@ def restore(words: Words, trees: bytes) -> FederatedForest:
         words.features,
         calibration=words.calibration,
         threshold=words.threshold,
+        fill=None if words.fill is None else np.array(words.fill, dtype=np.float32),  # None becomes NaN
     )
     if model.digest != words.digest:
         raise ModelRefused("the saved model was changed: its digest is another")

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
-home_option = click.option(
-    "--home",
-    type=click.Path(path_type=Path),
-    envvar="SPINNEY_HOME",
-    default="spinney-home",
-    show_default="SPINNEY_HOME, or spinney-home",
-    help="The house's folder.",
-)
+
+def home_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The house's folder: given itself, or by the site's file."""
+
+    @click.option(
+        "--home",
+        type=click.Path(path_type=Path),
+        envvar="SPINNEY_HOME",
+        default="spinney-home",
+        show_default="SPINNEY_HOME, or spinney-home",
+        help="The house's folder.",
+    )
+    @click.option("--site", "site_file", type=click.Path(path_type=Path), help="Site's file, instead of --home.")
+    @wraps(command)
+    def with_home(*arguments: Any, home: Path, site_file: Path | None, **options: Any) -> None:
+        if site_file is not None:
+            from connectors.site_file import read_site
+
+            home = read_site(site_file).home
+        command(*arguments, home=home, **options)
+
+    return with_home
 
 
 @click.group()

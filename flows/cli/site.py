@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,10 +75,10 @@ def _ask(answers: Answers, name: str, words: str, default: str | None = None, ch
 @site.command(short_help="Pull, validate and show a cohort; send nothing.")
 @click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
 @site_option
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="A sample: only index events from this day on.")
+@click.option("--sample", help="Only index events of the last 90d (or another time), or from a day on: 2024-01-31.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_context
-def check(ctx: click.Context, study_file: Path, site_file: Path, since: datetime | None, as_json: bool) -> None:
+def check(ctx: click.Context, study_file: Path, site_file: Path, sample: str | None, as_json: bool) -> None:
     """Connect, pull the cohort, validate it, and show what it looks like and what would leave the house.
 
     Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder.
@@ -88,7 +88,7 @@ def check(ctx: click.Context, study_file: Path, site_file: Path, since: datetime
     from flows.cli.site_show import as_data, look, show
 
     study = read_study(study_file)
-    looked = look(_sampled(study, since) if since else study, read_site(site_file))
+    looked = look(_sampled(study, sample) if sample else study, read_site(site_file))
     if as_json:
         click.echo(json.dumps(as_data(looked), indent=2, allow_nan=False))
         if looked.checked.quality.failures("critical"):
@@ -98,12 +98,26 @@ def check(ctx: click.Context, study_file: Path, site_file: Path, since: datetime
         looked.checked.quality.require()
 
 
-def _sampled(study: Study, since: datetime) -> Study:
+def _sampled(study: Study, sample: str) -> Study:
     from spinney.errors import StudyInvalid
 
     if study.cohort is None:
-        raise StudyInvalid(["--since needs a study with a `cohort`; a finished table is read as a whole"])
-    return study.with_settings(cohort={"since": since.date().isoformat()})
+        raise StudyInvalid(["--sample needs a study with a `cohort`; a finished table is read as a whole"])
+    return study.with_settings(cohort={"since": _first_day(sample).isoformat()})
+
+
+def _first_day(sample: str) -> date:
+    from spinney.definition import length
+
+    try:
+        return date.fromisoformat(sample)
+    except ValueError:
+        pass
+    try:
+        return datetime.now(UTC).date() - length(sample)
+    except (ValueError, OverflowError):
+        advice = f"{sample!r} is neither a time such as 90d nor a day such as 2024-01-31"
+        raise click.BadParameter(advice, param_hint="--sample") from None
 
 
 @site.command(short_help="Delete old cohorts from the vault.")
@@ -113,8 +127,10 @@ def forget(site_file: Path, older_than: str) -> None:
     """Delete cohorts that are older than this from the site's vault, and what broken pulls left behind."""
     from connectors.site_file import read_site
 
-    gone = read_site(site_file).vault.forget(_age(older_than))
-    click.echo(f"{gone} cohorts forgotten")
+    forgotten = read_site(site_file).vault.forget(_age(older_than))
+    click.echo(f"{forgotten.cohorts} cohorts forgotten")
+    for study in forgotten.busy:
+        click.echo(f"{study}: a pull is running, so its cohorts were left alone; try again later", err=True)
 
 
 def _age(duration: str) -> timedelta:

@@ -111,7 +111,16 @@ def test_the_last_cohort_is_the_newest_other_one_of_the_same_study(tmp_path: Pat
     vault = Vault(tmp_path)
     tonight = vault.write(night(2), STUDY, None)
     assert last_cohort(vault, STUDY, tonight) is None
-    vault.write(night(0), STUDY, None)
+    vault.accept(vault.write(night(0), STUDY, None))
     newer = vault.write(night(1), STUDY, None)
+    vault.accept(newer)
     vault.write(night(4), Study.model_validate({**STUDY.model_dump(), "version": 2}), None)
     assert last_cohort(vault, STUDY, tonight) == newer
+
+
+def test_a_cohort_that_was_refused_is_not_what_the_next_one_is_compared_with(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    good = vault.write(night(0), STUDY, None)
+    vault.accept(good)
+    vault.write(night(1), STUDY, None)
+    assert last_cohort(vault, STUDY, vault.write(night(2), STUDY, None)) == good

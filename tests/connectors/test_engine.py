@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from connectors import relevant
+from connectors import engine, relevant
 from connectors.vault import Vault
 from spinney.errors import CohortRejected
 from tests.connectors.made_up import (
@@ -316,6 +316,27 @@ def test_buckets_of_patients_change_nothing_even_if_some_are_empty(
     (tmp_path / "fhir").rename(tmp_path / "once")
     in_parts = pulled(tmp_path, study(*ORDERED), resources)
     assert in_parts.cohort.digest == whole.cohort.digest
+
+
+@pytest.mark.parametrize("limit", ["CHUNK_READINGS", "CHUNK_CELLS"])
+def test_chunks_of_features_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    resources, of = crowd(40), study(*ORDERED, eligible={"values": [one["name"] for one in ORDERED[:2]]})
+    whole = pulled(tmp_path, of, resources)
+    monkeypatch.setattr(engine, limit, 1)
+    (tmp_path / "fhir").rename(tmp_path / "once")
+    in_parts = pulled(tmp_path, of, resources)
+    assert in_parts.cohort.digest == whole.cohort.digest
+    assert in_parts.report.left_out == whole.report.left_out
+
+
+def test_a_table_that_does_not_fit_is_refused_before_it_is_built(tmp_path: Path) -> None:
+    many = [feature(f"x{n}", "last", window=f"{n + 1}d") for n in range(3000)]
+    people = [patient(f"p{n}") for n in range(50)]
+    stays = [STAY | {"id": f"s{n}", "subject": {"reference": f"Patient/p{n}"}} for n in range(50)]
+    with pytest.raises(
+        CohortRejected, match=r"the table has at most 1 MiB.*50 rows and 3,000 features make 1 MiB.*raise"
+    ):
+        pulled(tmp_path, study(*many), [*people, *stays, RIPENER, observation("2023-01-01", 1.0)], largest_table_mib=1)
 
 
 def test_a_code_without_a_match_is_named_with_what_looks_like_it(tmp_path: Path) -> None:

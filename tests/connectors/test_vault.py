@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from connectors.memory import Memory
 from connectors.vault import CohortRef, Vault, digest_of
 from spinney.errors import SourceFailed
+from tests.connectors.conftest import ROOT
 from tests.connectors.made_up import NOW, study
 
 TABLE = pa.table(
@@ -111,9 +115,78 @@ def test_old_cohorts_are_forgotten_and_new_ones_kept(tmp_path: Path) -> None:
     then = datetime.now(UTC) - timedelta(days=31)
     os.utime(old.path.with_suffix(".json"), (then.timestamp(), then.timestamp()))
     assert vault.cohorts("stays") == [old, new]
-    assert vault.forget(timedelta(days=30)) == 1
+    assert vault.forget(timedelta(days=30)) == (1, ())
     assert vault.cohorts("stays") == [new]
     assert not old.path.exists()
+
+
+def aged(ref: CohortRef) -> CohortRef:
+    then = (datetime.now(UTC) - timedelta(days=31)).timestamp()
+    for file in ref.path.parent.glob(f"{ref.path.stem}.*"):
+        os.utime(file, (then, then))
+    return ref
+
+
+def test_a_cohort_of_a_round_that_is_not_over_is_not_forgotten(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    pinned, other = aged(vault.write(TABLE, study(), NOW)), aged(vault.write(TABLE.slice(1), study(), NOW))
+    memory = Memory(tmp_path / "rounds" / "stays" / "7")
+    memory["cohort"] = pinned.model_dump_json()
+    assert vault.forget(timedelta(days=30)).cohorts == 1
+    assert vault.cohorts("stays") == [pinned]
+    assert not other.path.exists()
+    memory.forget()
+    assert vault.forget(timedelta(days=30)).cohorts == 1
+    assert vault.cohorts("stays") == []
+
+
+def test_a_study_that_is_being_pulled_is_left_alone(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    ref = aged(vault.write(TABLE, study(), NOW))
+    with vault.staging("stays"):
+        assert vault.forget(timedelta(days=30)) == (0, ("stays",))
+    assert vault.cohorts("stays") == [ref]
+
+
+def test_what_is_forgotten_leaves_nothing_behind(tmp_path: Path) -> None:
+    vault = Vault(tmp_path)
+    ref = vault.write(TABLE, study(), NOW)
+    vault.accept(ref)
+    aged(ref)
+    vault.forget(timedelta(days=30))
+    assert not list((tmp_path / "vault" / "cohorts" / "stays").iterdir())
+
+
+def test_every_folder_on_the_way_to_the_patients_is_private(tmp_path: Path) -> None:
+    Vault(tmp_path / "deep" / "home").write(TABLE, study(), NOW)
+    folders = [one for one in (tmp_path / "deep").rglob("*") if one.is_dir()]
+    assert {mode(one) for one in [tmp_path / "deep", *folders]} == {0o700}
+
+
+FULL = """
+import resource, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from connectors.pull import pull
+from tests.connectors.made_up import patient, site, study, write, observation, STAY, RIPENER
+folder = Path(sys.argv[1])
+crowd = [observation(f"2023-01-0{1 + n % 9}T00:00:00Z", float(n)) for n in range(4000)]
+write(folder / "fhir", [patient(), STAY, RIPENER, *crowd])
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    pull(study(), site(folder), now=datetime(2024, 1, 1, tzinfo=UTC))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.parametrize("bytes_at_most", [300, 20_000])
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(tmp_path: Path, bytes_at_most: int) -> None:
+    command = [sys.executable, "-c", FULL, str(tmp_path), str(bytes_at_most)]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert said.startswith("SourceFailed there is no room left in ")
+    left = [one.name for one in (tmp_path / "home").rglob("*") if one.is_file() and one.suffix != ".lock"]
+    assert set(left) <= {"key"}
 
 
 def test_staging_is_private_and_gone_when_the_pull_is_done(tmp_path: Path) -> None:

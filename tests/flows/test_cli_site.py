@@ -147,9 +147,28 @@ def test_check_tells_scripts_the_same(folder: Path) -> None:  # noqa: ARG001
 
 
 def test_a_sample_has_fewer_index_events(folder: Path) -> None:  # noqa: ARG001
-    found = json.loads(spinney("site", "check", "study.yaml", "--since", "2023-03-10", "--json").stdout)
+    found = json.loads(spinney("site", "check", "study.yaml", "--sample", "2023-03-10", "--json").stdout)
     assert found["cohort"]["rows"] == 20
     assert found["left_out"] == {"before the first day of the study": 40}
+
+
+@pytest.mark.parametrize("sample", ["5200w", "1900-01-01"])
+def test_a_sample_is_a_time_back_from_today_or_a_day(folder: Path, sample: str) -> None:  # noqa: ARG001
+    found = json.loads(spinney("site", "check", "study.yaml", "--sample", sample, "--json").stdout)
+    assert found["cohort"]["rows"] == 60
+
+
+def test_a_sample_that_is_neither_says_what_to_write(folder: Path) -> None:  # noqa: ARG001
+    answer = spinney("site", "check", "study.yaml", "--sample", "recent")
+    assert answer.exit_code == 2
+    assert "neither a time such as 90d nor a day such as 2024-01-31" in answer.stderr
+
+
+@pytest.mark.parametrize("words", [("keys", "new"), ("audit", "show")])
+def test_a_house_is_also_found_by_its_site_file(folder: Path, words: tuple[str, str]) -> None:
+    answer = spinney(*words, "--site", "site.yaml")
+    assert answer.exit_code == 0
+    assert str(folder / "home") in answer.stdout + answer.stderr
 
 
 def test_a_long_pull_tells_how_far_it_is_on_a_terminal_only(
@@ -205,7 +224,7 @@ def test_forget_deletes_old_cohorts_only(folder: Path) -> None:
     old = before[0].path
     long_ago = old.stat().st_mtime - timedelta(days=31).total_seconds()
     os.utime(old.with_suffix(".json"), (long_ago, long_ago))
-    spinney("site", "check", "study.yaml", "--since", "2023-03-10")
+    spinney("site", "check", "study.yaml", "--sample", "2023-03-10")
     assert spinney("site", "forget", "--older-than", "30d").output == "1 cohorts forgotten\n"
     assert not old.exists()
     assert len(vault.cohorts("stays")) >= 1

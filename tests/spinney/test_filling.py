@@ -19,6 +19,7 @@ from spinney.filling import fill_of, filled_means, means_of, told_sums
 from spinney.messages import EnrolOrder, Invitation, PlainMeans, RingMeans
 from spinney.model import FederatedForest
 from spinney.parts import Part
+from spinney.saved import read_words, restore, save
 from spinney.simulate import Simulation, simulate
 from spinney.study import Study
 from tests.spinney.federations import Wood, cohort, study
@@ -222,3 +223,14 @@ def test_missing_rates_travel_where_the_study_says_so() -> None:
     reply: Any = federation.site("ash").answer("join", federation.order("join"))
     assert reply.vector.shape == (8,)
     assert 0.1 < reply.vector[4] < 0.5
+
+
+def test_a_saved_model_keeps_what_it_was_filled_with() -> None:
+    of = wood()
+    model = simulate(of, gappy(of)).outcomes["ash"].model
+    assert model.fill_ is not None
+    model.fill_[2] = np.nan
+    words, trees = save(model, of.privacy.probability_precision)
+    again = restore(read_words(words.model_dump_json().encode()), trees)
+    assert again.digest == model.digest
+    np.testing.assert_array_equal(again.fill_, model.fill_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,6 +66,7 @@ def steps_of_the_page() -> Iterator[tuple[str, list[str]]]:
 
 
 def test_the_page_on_joining_shows_what_happens(folder: Path) -> None:
+    shutil.copy(ROOT / "docs/examples/synthea/study.yaml", folder)
     same: dict[str, str] = {}
     for command, shown in steps_of_the_page():
         if command.startswith("spinney "):
@@ -75,7 +77,7 @@ def test_the_page_on_joining_shows_what_happens(folder: Path) -> None:
         assert [OF_THIS_RUN.sub("*", line) for line in real] == mask, command
         for on_page, here in zip(found(shown), found(real), strict=True):
             assert same.setdefault(on_page, here) == here, f"{on_page} stands for two things: {command}"
-    assert Papers(folder / "ash/home", "readmission").roster.sites == ["ash", "elm"]
+    assert Papers(folder / "ash/home", "acute-care").roster.sites == ["ash", "elm"]
     assert {Audit(folder / house / "home/audit.jsonl").verify().notes for house in ("oak", "ash", "beech", "elm")} == {
         ()
     }

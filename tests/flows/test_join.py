@@ -180,7 +180,7 @@ def test_a_site_that_is_not_admitted_yet_is_told_so(wood: Path) -> None:  # noqa
 
 def test_nobody_is_admitted_without_an_invite(wood: Path) -> None:
     done("site join invite-ash.json --site ash/site.yaml")
-    (wood / "oak/home/studies/wood/invites/ash.json").unlink()
+    (Papers(wood / "oak/home", "wood").folder / "invites/ash.json").unlink()
     assert "was not invited" in refused("coordinator admit joining.json --coordinator oak/coordinator.yaml")
 
 

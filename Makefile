@@ -17,7 +17,7 @@ DEMO_LABEL := readmitted
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup demo test test-services check format bench docs clean
+.PHONY: help setup demo test test-services chaos check format bench docs clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,11 +37,13 @@ demo: $(READY) ## Make five hospitals up in demo/, write their study and run one
 	$(BIN)/spinney simulate $(DEMO)/study.yaml --data $(DEMO) $(ARGS)
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
-	$(BIN)/python -m pytest --ignore=tests/services -m "not service" $(ARGS)
+	$(BIN)/python -m pytest --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
 
 test-services: $(READY) ## Run the tests that talk to real servers and browsers.
-	@if [ -z "$$(find tests/services -name 'test_*.py' 2>/dev/null)" ]; then echo "tests/services holds no test yet"; \
-	else set -x; $(BIN)/python -m pytest tests/services $(ARGS); fi
+	$(BIN)/python -m pytest tests/services tests/chaos -m "not chaos" $(ARGS)
+
+chaos: $(READY) ## Kill houses wherever a night can be killed, and run five houses in every way; takes long.
+	$(BIN)/python -m pytest tests/services tests/chaos -m chaos --log-cli-level=INFO $(ARGS)
 
 check: $(READY) ## Format, lint, types and the import rule between the rooms.
 	$(BIN)/ruff format --check .

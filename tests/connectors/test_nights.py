@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connectors.coordinator_night import CoordinatorNights
-from connectors.encoded import write_encoded
 from connectors.house import read_coordinator
 from connectors.night import AlreadyRunning
-from connectors.pull import pull
 from connectors.site_file import read_site
 from connectors.site_night import NotOpened, Part, SiteNights, told
-from connectors.village import Village
+from connectors.village import COORDINATOR, Village
+from tests.nights import others
 from tests.villages import breast_study, breast_village, simulated
 
 SITES = ("ash", "birch", "cedar")
@@ -28,34 +25,10 @@ def village(tmp_path: Path) -> Village:
     return breast_village(tmp_path, SITES)
 
 
-def site_night(village: Village, name: str) -> Part:
-    nights = SiteNights(read_site(village.site_file(name)))
-    with nights.alone():
-        cohort = nights.pinned
-        if cohort is None:
-            pulled = pull(nights.study, nights.site)
-            cohort = write_encoded(nights.site.vault, pulled.cohort, nights.study)
-        part = nights.take_part(nights.await_opening(), cohort)
-        nights.close(part.number, told(part))
-    return part
-
-
-def coordinator_night(village: Village) -> dict[str, Any]:
-    nights = CoordinatorNights(read_coordinator(village.coordinator_file))
-    with nights.alone():
-        result = nights.run(nights.number()).plain()
-        nights.close(result["round"], result)
-    return result
-
-
 def night(village: Village) -> tuple[dict[str, Any], dict[str, Part]]:
-    run: Mapping[str, Callable[[], Part]] = {
-        name: lambda name=name: site_night(village, name) for name in village.sites
-    }  # type: ignore[misc]
-    with ThreadPoolExecutor(len(run) + 1) as pool:
-        coordinator = pool.submit(coordinator_night, village)
-        parts = {name: pool.submit(work) for name, work in run.items()}
-        return coordinator.result(), {name: part.result() for name, part in parts.items()}
+    with others(village) as running:
+        ended = {name: one.result() for name, one in running.items()}
+    return ended.pop(COORDINATOR), ended
 
 
 def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:

@@ -1,4 +1,4 @@
-"""Servers that several files of service tests share."""
+"""Servers that tests of several folders share; nothing starts before a test asks for it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,96 @@
+"""A village whose houses are killed: copies of one village, so that every night must give the same models."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from connectors.coordinator_night import CoordinatorNights
+from connectors.house import read_coordinator
+from connectors.site_file import read_site
+from connectors.site_night import SiteNights
+from connectors.village import COORDINATOR, Village
+from tests.chaos.house import WRITE_DOWN, run_house
+from tests.nights import others
+from tests.villages import breast_study, breast_village, simulated
+
+SITES = ("ash", "birch", "cedar")
+PATIENCE = {"answer_minutes": 3, "opening_minutes": 3}
+LONGEST = 240.0
+KILLED = -9
+SLOW_TO_IMPORT = ["great_expectations", "mlflow", "flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
+
+
+class Disturbed:
+    """Runs one night per call, on a fresh copy."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        study = breast_study(trees=4, schedule=PATIENCE)
+        self._village = breast_village(folder, SITES, trees=4, schedule=PATIENCE)
+        for name in SITES:
+            _ = read_site(self._village.site_file(name)).vault.key  # who trains and who tests hangs on it
+        reference = simulated(self._copy("reference"), study)
+        self.model = reference.model_digest
+        self.chosen = {name: outcome.model.digest for name, outcome in reference.outcomes.items()}
+        self._fork = multiprocessing.get_context("forkserver")  # a house is up at once, though its libraries are slow
+        self._fork.set_forkserver_preload(SLOW_TO_IMPORT)
+
+    def places(self, house: str) -> list[str]:
+        """Every place that a house passes in an undisturbed night, in order."""
+        written = self._folder / f"{house}.places"
+        self.night(house, {WRITE_DOWN: str(written)}, expected=0)
+        return written.read_text().splitlines()
+
+    def night(self, house: str, environment: Mapping[str, str], expected: int = KILLED) -> Village:
+        """One house is a process, and is started again if it dies; all others are threads. The models must be right."""
+        village = self._copy(f"night-{len(list(self._folder.iterdir()))}")
+        with others(village, house) as running:
+            ended = self._run(village, house, environment)
+            assert ended == expected, f"{house} ended with {ended}"
+            if ended == KILLED:
+                again = self._run(village, house, {})
+                assert again == 0, f"{house} ended with {again} when it was started again"
+            for one in running.values():
+                one.result(LONGEST)
+        self._check(village)
+        return village
+
+    def _check(self, village: Village) -> None:
+        result = CoordinatorNights(read_coordinator(village.coordinator_file)).result()
+        assert result is not None
+        assert (result["round"], result["model"], result["void"], result["absent"]) == (1, self.model, "", {})
+        for name in village.sites:
+            kept = SiteNights(read_site(village.site_file(name))).result()
+            assert kept is not None
+            assert (kept["round"], kept["model"], kept["choice"]["model"]) == (1, self.model, self.chosen[name])
+            assert not list(village.home(name).glob("keys/rounds/**/*.key")), "the round's key is destroyed"
+
+    def _run(self, village: Village, house: str, environment: Mapping[str, str]) -> int | None:
+        role, file = ("site", village.site_file(house))
+        if house == COORDINATOR:
+            role, file = ("coordinator", village.coordinator_file)
+        process: BaseProcess = self._fork.Process(target=_house, args=(environment, role, str(file)))
+        process.start()
+        process.join(LONGEST)
+        if process.is_alive():
+            process.kill()
+            process.join()
+            raise AssertionError(f"{house} did not end in {LONGEST:.0f} s")
+        return process.exitcode
+
+    def _copy(self, name: str) -> Village:
+        folder = self._folder / name
+        shutil.copytree(self._village.folder, folder)
+        return replace(self._village, folder=folder)
+
+
+def _house(environment: Mapping[str, str], *arguments: str) -> Any:
+    os.environ.update(environment)
+    run_house(*arguments)

@@ -1,0 +1,101 @@
+"""A house in a process of its own that can be told where to die: python -m tests.chaos.house site site.yaml 1
+
+The product knows nothing of it: what it calls is wrapped here. Every place that a night passes has a name, such as
+`before publish grow`; the process writes the names down, or kills itself at one of them as a power cut would.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import connectors.checked
+import connectors.site_night
+import tasks.cohort
+from connectors.audit import Audit
+from connectors.exchange import Exchange
+from connectors.memory import History, Memory
+from connectors.night import HouseNights
+from connectors.rounds import CoordinatorRound, SiteRound
+from connectors.security import Rounds
+
+KILL_AT, WRITE_DOWN = "SPINNEY_TESTS_KILL_AT", "SPINNEY_TESTS_PLACES"
+
+
+def run_house(role: str, file: str, number: str = "1") -> None:
+    """One night of a house, as a flow."""
+    Places(os.environ.get(KILL_AT), os.environ.get(WRITE_DOWN)).watch(Path(file).parent)
+    if role == "site":
+        from flows.site_round import SiteRound as SiteNight
+        from flows.site_round import site_round
+
+        site_round(SiteNight(site=Path(file), number=int(number)))
+    else:
+        from flows.coordinator_round import CoordinatorRound as CoordinatorNight
+        from flows.coordinator_round import coordinator_round
+
+        coordinator_round(CoordinatorNight(coordinator=Path(file), number=int(number)))
+
+
+class Places:
+    """The places that a night passes, in order; at one of them the process dies."""
+
+    def __init__(self, deadly: str | None, written: str | None) -> None:
+        self._deadly, self._written = deadly, written
+        self._passed: set[str] = set()
+
+    def watch(self, house: Path) -> None:
+        """Name what a house does: its steps, every file that it keeps, every message, and the end of the round."""
+        for task in ("pull", "write_encoded"):
+            self._wrap(tasks.cohort, task, lambda *_, task=task, **__: task)
+        self._wrap(connectors.checked, "check_cohort", lambda *_: "check")
+        self._wrap(Rounds, "enter", lambda *_: "enter")
+        self._wrap(SiteRound, "_reply", lambda _, ask, *__: f"answer {ask.step}")
+        self._wrap(CoordinatorRound, "_ask", lambda _, step, *__: f"ask {step}")
+        self._wrap(HouseNights, "close", lambda *_: "close")
+        # What comes after one of these is the next of them, so that dying before each is enough.
+        self._wrap(Path, "replace", lambda _, target: _kept(target, house), ends=False)
+        self._wrap(Exchange, "put", lambda _, address, *__: f"publish {address.step}", ends=False)
+        self._wrap(Audit, "append", lambda _, entry, *__: f"note {entry.direction} {entry.step}", ends=False)
+        self._wrap(History, "update", lambda *_: "remember what was scored", ends=False)
+        self._wrap(Rounds, "leave", lambda *_: "leave", ends=False)
+        self._wrap(Memory, "forget", lambda *_: "forget", ends=False)
+
+    def _wrap(self, owner: Any, name: str, place: Callable[..., str], *, ends: bool = True) -> None:
+        work = getattr(owner, name)
+
+        @functools.wraps(work)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            here = re.sub(r"[0-9a-f]{12,}", "*", place(*args, **kwargs))  # digests differ from night to night
+            self._pass(f"before {here}")
+            result = work(*args, **kwargs)
+            if ends:
+                self._pass(f"after {here}")
+            return result
+
+        setattr(owner, name, watched)
+
+    def _pass(self, place: str) -> None:
+        if place in self._passed:
+            return
+        self._passed.add(place)
+        if self._written:
+            with Path(self._written).open("a") as places:
+                places.write(f"{place}\n")
+        if place == self._deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _kept(target: Path, house: Path) -> str:
+    """A file of the house: this is the last moment of every whole write."""
+    return f"keep {target.name}" if target.is_relative_to(house) else "keep something elsewhere"
+
+
+if __name__ == "__main__":
+    run_house(*sys.argv[1:])

@@ -1,0 +1,51 @@
+"""Nights of houses without Prefect, for tests in which somebody else's night is the matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from connectors.coordinator_night import CoordinatorNights
+from connectors.encoded import write_encoded
+from connectors.house import read_coordinator
+from connectors.pull import pull
+from connectors.site_file import read_site
+from connectors.site_night import Part, SiteNights, told
+from connectors.village import COORDINATOR, Village
+
+
+def site_night(village: Village, name: str) -> Part:
+    """A site pulls its cohort, or goes on with the one that it has begun with, and takes part until the end."""
+    nights = SiteNights(read_site(village.site_file(name)))
+    with nights.alone():
+        cohort = nights.pinned
+        if cohort is None:
+            pulled = pull(nights.study, nights.site)
+            cohort = write_encoded(nights.site.vault, pulled.cohort, nights.study)
+        part = nights.take_part(nights.await_opening(), cohort)
+        nights.close(part.number, told(part))
+    return part
+
+
+def coordinator_night(village: Village) -> dict[str, Any]:
+    """The coordinator runs a round."""
+    nights = CoordinatorNights(read_coordinator(village.coordinator_file))
+    with nights.alone():
+        result = nights.run(nights.number()).plain()
+        nights.close(result["round"], result)
+    return result
+
+
+@contextmanager
+def others(village: Village, *without: str) -> Iterator[dict[str, Future[Any]]]:
+    """Every house but some, in threads; their results can be waited for."""
+    with ThreadPoolExecutor(len(village.sites) + 1) as pool:
+        running: dict[str, Future[Any]] = {}
+        if COORDINATOR not in without:
+            running[COORDINATOR] = pool.submit(coordinator_night, village)
+        for name in village.sites:
+            if name not in without:
+                running[name] = pool.submit(site_night, village, name)
+        yield running

@@ -47,7 +47,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Drift:
-    """How far each column moved, and the characteristic vector; None where a cohort is too small for one."""
+    """How far each column moved, and the characteristic vector; None where a cohort is too small for one or open."""
 
     shifts: tuple[Shift, ...]
     distance: float | None
@@ -130,6 +130,8 @@ def _shares(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _distance(old: pd.DataFrame, new: pd.DataFrame, study: Study) -> float | None:
+    if study.label.name not in old or study.label.name not in new:
+        return None  # rows that are still open have no label yet
     try:
         before, now = (
             characteristic_vector(

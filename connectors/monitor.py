@@ -8,17 +8,22 @@ the one that was measured when the model was registered, or when it says far mor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from connectors.drift import Drift
+from connectors.drift import Drift, drift
+from connectors.predictions import in_utc
+from connectors.vault import CohortRef, Vault
 from spinney import metrics
+from spinney.encode import encode_label
 from spinney.metrics import Figure
 from spinney.settings import Choice
+from spinney.study import Study
 
 MOST_WINDOWS = 12
 FEWEST_ROWS = 50
@@ -107,3 +112,34 @@ def _window(rows: pd.DataFrame, draws: int, seed: int) -> Window:
         float(y.mean()),
         bool(gap > max(LARGEST_GAP, NORMAL_99 * error)),
     )
+
+
+def watched(vault: Vault, study: Study, told: pd.DataFrame, version: int, promise: Figure | None) -> Watch:
+    """Hold what a version has told (see `connectors.predictions`) against the newest cohort that passed its checks."""
+    pulled = [ref for ref in vault.cohorts(study.name) if ref.study == study.digest]
+    cohorts = [
+        ref for ref in pulled if vault.is_accepted(ref)
+    ] or pulled  # scores alone make cohorts that nobody checks
+    known = told.iloc[:0].assign(outcome=0)
+    if cohorts:
+        table = vault.read(cohorts[-1])
+        frame = table.select(["patient", "index_time", study.label.name]).to_pandas()
+        frame["index_time"] = in_utc(frame["index_time"])
+        frame["outcome"] = encode_label(frame, study.label)
+        happened = frame.groupby(["patient", "index_time"], as_index=False)["outcome"].max()
+        known = told.merge(happened, on=["patient", "index_time"], how="inner")
+    windows = windows_of(known, study.choice, study.split.seed)
+    return Watch(str(version), promise, windows, len(known), len(told) - len(known), _moved(vault, study, cohorts))
+
+
+def promised(evidence: Mapping[str, Any]) -> Figure | None:
+    """The AUROC that a version was registered with, from its evidence."""
+    figure = (evidence.get("auroc_intervals") or {}).get("chosen")
+    return Figure(**figure) if figure and None not in figure.values() else None
+
+
+def _moved(vault: Vault, study: Study, cohorts: Sequence[CohortRef]) -> Drift | None:
+    still_open = [ref for ref in vault.cohorts(study.name, ripe=False) if ref.study == study.digest and ref.rows]
+    if not cohorts or not still_open:
+        return None
+    return drift(vault.read(cohorts[-1]), vault.read(still_open[-1]), study)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import shutil
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ from connectors.engine import build
 from connectors.events import stage
 from connectors.fhir_check import invalid_ids
 from connectors.finished import finish
+from connectors.handover import Handover
 from connectors.impute import forward_fill_then_median
 from connectors.recipes import wanted_of
 from connectors.relevant import choose_relevant
@@ -81,6 +84,15 @@ class PullResult:
     report: PullReport
 
 
+@dataclass(frozen=True)
+class OpenRows:
+    """Rows that can only be scored, and those with a ripe label, if there are any; who they are is in the handover."""
+
+    unripe: CohortRef
+    cohort: CohortRef | None
+    report: PullReport
+
+
 def pull(
     study: Study,
     site: SiteSettings,
@@ -90,6 +102,31 @@ def pull(
     source: Source | None = None,
 ) -> PullResult:
     """Pull a site's cohort. `now` is when the data end at the latest; `source` replaces the one of the site's file."""
+    with _pulled(study, site, now, progress, source) as (ripe, still_open, report):
+        cohort, unripe = _kept(ripe, still_open, study, site.vault, report)
+        if cohort is None:
+            raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
+    return PullResult(cohort, unripe, report)
+
+
+def pull_open(
+    study: Study, site: SiteSettings, *, now: datetime | None = None, source: Source | None = None
+) -> OpenRows:
+    """Pull the rows to be scored, and keep who they are until their scores are written back."""
+    own = site.source
+    if isinstance(own, FilesSettings) and own.table and not (own.patient_column and own.index_time_column):
+        raise SourceFailed("scores belong to a patient and a time; name patient_column and index_time_column")
+    with _pulled(study, site, now, None, source) as (ripe, still_open, report):
+        Handover(site.vault, study.name).keep_identifiers(still_open["patient"])
+        cohort, unripe = _kept(ripe, still_open, study, site.vault, report)
+    return OpenRows(unripe, cohort, report)
+
+
+@contextmanager
+def _pulled(
+    study: Study, site: SiteSettings, now: datetime | None, progress: Progress | None, source: Source | None
+) -> Iterator[tuple[pa.Table, pa.Table, PullReport]]:
+    """The ripe rows and those that are still open, while what they were made from is still there."""
     now = (now or datetime.now(UTC)).astimezone(UTC)
     vault = site.vault
     report = PullReport()
@@ -108,8 +145,7 @@ def pull(
             table = _imputed(table, study, vault, report)
         halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
         del table  # it may be large
-        cohort, unripe = _kept(*halves, study, vault, report)
-    return PullResult(cohort, unripe, report)
+        yield *halves, report
 
 
 def _wanted(study: Study, site: SiteSettings, now: datetime) -> list[Wanted]:
@@ -179,7 +215,7 @@ def _imputed(table: pa.Table, study: Study, vault: Vault, report: PullReport) ->
 
 def _kept(
     ripe: pa.Table, still_open: pa.Table, study: Study, vault: Vault, report: PullReport
-) -> tuple[CohortRef, CohortRef]:
+) -> tuple[CohortRef | None, CohortRef]:
     report.rows, report.unripe = ripe.num_rows, still_open.num_rows
     yes = (
         pa.array(encode_label(ripe.select([study.label.name]).to_pandas(), study.label))
@@ -187,9 +223,7 @@ def _kept(
         else pa.array([], pa.int8())
     )
     report.positive = int(pc.sum(yes).as_py() or 0)
-    if not ripe.num_rows:
-        raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
-    cohort = vault.write(ripe, study, report.watermark)
+    cohort = vault.write(ripe, study, report.watermark) if ripe.num_rows else None
     return cohort, vault.write(still_open.drop_columns([study.label.name]), study, report.watermark, ripe=False)
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 from connectors.fhir_check import Extent
 from connectors.house import Admission, ExchangeAccess, RegistrySettings, anchored_exchange
 from connectors.relevant import Maps
+from connectors.scores_file import ScoresSettings, ScoresTable
 from connectors.sources import Source
 from connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
 from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
@@ -49,6 +50,7 @@ class SiteSettings(Settings):
     stewards: dict[str, PublicKey] = Field(
         {}, description="Who may decide that: name and public key, as `spinney keys show` prints it."
     )
+    scores: ScoresSettings | None = Field(None, description="Where nightly scores of patients go; empty: nowhere.")
 
     @property
     def maps(self) -> Maps:
@@ -90,7 +92,7 @@ def _anchored(settings: Any, folder: Path) -> Any:
             changes[name] = anchored_exchange(value, folder)
         elif isinstance(value, BaseModel):
             changes[name] = _anchored(value, folder)
-    if isinstance(settings, SqlSettings):
+    if isinstance(settings, SqlSettings | ScoresTable):
         url = make_url(settings.url)
         if url.get_backend_name() == "sqlite" and url.database:
             changes["url"] = str(url.set(database=str(folder / url.database)))

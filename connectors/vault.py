@@ -31,6 +31,7 @@ from spinney.errors import SourceFailed
 from spinney.study import Study
 
 PSEUDONYM_BYTES = 16
+LEFT_BEHIND = ("staging", "stores", "handover")
 ACCEPTED = ".accepted"
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 CELLS_AT_ONCE = 4_000_000
@@ -113,13 +114,14 @@ class Vault:
             raise SourceFailed(f"cohort {ref.digest[:16]} was changed after it was written; pull it again")
         return table
 
-    def cohorts(self, study: str) -> list[CohortRef]:
-        """The ripe cohorts that the vault holds for a study (by name), oldest first."""
-        notes = sorted((self.folder / "cohorts" / study).glob("*.json"), key=lambda note: note.stat().st_mtime_ns)
+    def cohorts(self, study: str, *, ripe: bool = True) -> list[CohortRef]:
+        """The ripe cohorts that the vault holds for a study (by name), or the open ones; oldest first."""
+        folder = self.folder / ("cohorts" if ripe else "unripe") / study
+        notes = sorted(folder.glob("*.json"), key=lambda note: note.stat().st_mtime_ns)
         try:
             refs = [CohortRef.model_validate_json(note.read_bytes()) for note in notes]
         except ValidationError:
-            raise SourceFailed(f"a note in {self.folder / 'cohorts' / study} is damaged; delete it") from None
+            raise SourceFailed(f"a note in {folder} is damaged; delete it") from None
         return [ref for ref in refs if ref.path.exists()]
 
     def accept(self, ref: CohortRef) -> None:
@@ -133,9 +135,7 @@ class Vault:
     def forget(self, older_than: timedelta, now: datetime | None = None) -> Forgotten:
         """Delete cohorts that are older, and what pulls left behind; not those of a round or pull that is running."""
         oldest = ((now or datetime.now(UTC)) - older_than).timestamp()
-        places = [
-            path for what in ("cohorts", "unripe", "staging", "stores") for path in self.folder.glob(f"{what}/*/")
-        ]
+        places = [path for what in ("cohorts", "unripe", *LEFT_BEHIND) for path in self.folder.glob(f"{what}/*/")]
         gone, busy = 0, []
         for study in sorted({place.name for place in places}):
             try:
@@ -158,7 +158,7 @@ class Vault:
         for left in [one for folder in cohorts for one in folder.glob("*")]:
             if left.name.lstrip(".").split(".")[0] not in kept and left.stat().st_mtime < oldest:
                 left.unlink()  # what a killed writer left has no note
-        for left in (self.folder / "staging" / study, self.folder / "stores" / study):
+        for left in (self.folder / what / study for what in LEFT_BEHIND):
             if left.exists() and max(one.stat().st_mtime for one in (left, *left.rglob("*"))) < oldest:
                 shutil.rmtree(left)
         return len(gone)

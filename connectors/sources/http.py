@@ -130,13 +130,14 @@ class Http:
         *,
         headers: Mapping[str, str] | None = None,
         form: Callable[[], Mapping[str, str]] | None = None,
+        content: bytes | None = None,
         accept: Collection[int] = (200,),
     ) -> Answer:
         """A request whose answer is small enough for memory. `form` is made anew for every attempt."""
 
         def once() -> Answer:
             data = form() if form else None
-            with self._open(method, url, what, headers or {}, accept, True, data) as response:
+            with self._open(method, url, what, headers or {}, accept, True, data, content) as response:
                 return Answer(response.status_code, response.headers, self._whole(response, what))
 
         return self._patiently(once)
@@ -196,12 +197,14 @@ class Http:
         accept: Collection[int],
         token: bool,
         form: Mapping[str, str] | None = None,
+        content: bytes | None = None,
     ) -> Iterator[httpx.Response]:
         """A streamed answer with one of the accepted status codes, or an error."""
         self._check_deadline()
         credentials = self.auth.headers() if token else {}
         try:
-            with self._client.stream(method, url, headers={**headers, **credentials}, data=form) as response:
+            asked = self._client.stream(method, url, headers={**headers, **credentials}, data=form, content=content)
+            with asked as response:
                 if response.status_code not in accept:
                     failure = HttpRefused(
                         _refusal(response, what, self.auth.kind if token else "none"), response.status_code

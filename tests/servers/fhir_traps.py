@@ -107,7 +107,7 @@ class FhirTraps:
         self.lock = threading.Lock()
         for resource in self.resources:
             self.put(resource)
-        handler = type("Handler", (_Handler,), {"traps": self})
+        handler = type("Handler", (self.handler(),), {"traps": self})
         self._server = _Server(("127.0.0.1", 0), handler)
         if self.tls:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
@@ -121,6 +121,10 @@ class FhirTraps:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def handler(self) -> type[Handler]:
+        """Who answers; a server that can do more has its own."""
+        return Handler
 
     def put(self, resource: Json) -> None:
         of_kind = self.store.setdefault(resource["resourceType"], {})
@@ -148,7 +152,7 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     traps: FhirTraps

@@ -31,7 +31,7 @@ from connectors.sources.files import FilesSettings
 from connectors.vault import CohortRef, Vault
 from spinney.encode import encode_label
 from spinney.errors import CohortRejected, SourceFailed
-from spinney.parts import Part, parts_by_hash
+from spinney.parts import Part, newest_aside, parts_by_hash
 from spinney.study import Study
 
 PLAIN_NAMES: tuple[str | None, str | None] = ("patient", "index_time")
@@ -208,7 +208,11 @@ def _without_recording_time(unrecorded: dict[str, tuple[int, int]]) -> list[str]
 
 def _imputed(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> pa.Table:
     parts = parts_by_hash(vault.pseudonyms(table["patient"]).to_pylist(), vault.key, study.split)
-    trains = (parts == Part.TRAINING) & table["ripe"].to_numpy()
+    ripe = table["ripe"].to_numpy()
+    if study.split.newest:
+        times = table["index_time"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+        parts[ripe] = newest_aside(parts[ripe], times[ripe], study.split.newest)
+    trains = (parts == Part.TRAINING) & ripe
     table, report.filled = forward_fill_then_median(table, study, trains)
     return table
 

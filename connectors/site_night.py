@@ -10,11 +10,13 @@ from typing import Any
 
 from connectors import security, wire
 from connectors.audit import Entry
+from connectors.champion import after_the_round, incumbent_of
 from connectors.encoded import read_encoded
 from connectors.exchange import Address, Clock
 from connectors.memory import History
 from connectors.night import HouseNights, stopwatch
 from connectors.papers import NotApproved, Papers, the_study
+from connectors.registry import Registry
 from connectors.renewal import renew_roster
 from connectors.roster import Roster
 from connectors.rounds import OVER, Opening, Over, SiteRound, Superseded, Through, directly
@@ -103,19 +105,22 @@ class SiteNights(HouseNights):
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
         desk = self.desk(found.number, self._roster(found), found.digest)
+        rows, registry = read_encoded(cohort, self.study), Registry(self.home, self.site.registry)
         part = SiteRound(
             self.study,
             desk,
             self.coordinator,
-            read_encoded(cohort, self.study),
+            rows,
             memory,
             History(self.home / "scored" / self.study.name),
             jobs=os.cpu_count() or 1,
             budget=stopwatch,
             through=through,
             superseded=lambda: self._newer(found.number),
+            incumbent=incumbent_of(registry, self.home, self.study, self.name, memory, cohort),
         )
         over = part.run(2 * self.answer_time)
+        after_the_round(registry, self.home, self.study, found.number, memory, cohort, rows)
         return Part(found.number, over, part.outcome, cohort)
 
     def _roster(self, found: Found) -> Roster:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.encode import Column, Matrix, columns_of, encode, encode_label, filled
-from spinney.parts import Part, Parts, parts_by_hash, parts_by_seed
+from spinney.encode import Column, Matrix, columns_of, encode, encode_label, filled, times_of
+from spinney.parts import Part, Parts, newest_aside, parts_by_hash, parts_by_seed
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -33,8 +33,15 @@ class Cohort:
 
     def rows(self, *parts: Part) -> Cohort:
         """Only the rows of some parts."""
-        chosen = np.isin(self.part, parts)
-        rows = (self.X[chosen], self.y[chosen], self.patients[chosen], self.part[chosen])
+        return self.where(np.isin(self.part, parts))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Cohort:
+        """Only the rows that are chosen."""
+        return self.at(np.flatnonzero(chosen))
+
+    def at(self, places: NDArray[np.int64]) -> Cohort:
+        """The rows at some places."""
+        rows = (self.X[places], self.y[places], self.patients[places], self.part[places])
         return Cohort(self.columns, self.present, *rows, self.fill)
 
     def filled(self, fill: NDArray[np.float32]) -> Cohort:
@@ -59,6 +66,10 @@ def cohort_from_frame(
     X, present = encode(frame, columns)
     y = encode_label(frame, study.label)
     if patients is None:
-        return Cohort(columns, present, X, y, np.arange(len(y)), parts_by_seed(y, study.split))
-    codes = np.unique(np.asarray(patients, dtype=str), return_inverse=True)[1]
-    return Cohort(columns, present, X, y, codes, parts_by_hash(patients, key, study.split))
+        codes, part = np.arange(len(y)), parts_by_seed(y, study.split)
+    else:
+        codes = np.unique(np.asarray(patients, dtype=str), return_inverse=True)[1]
+        part = parts_by_hash(patients, key, study.split)
+    if study.split.newest:
+        part = newest_aside(part, times_of(frame), study.split.newest)
+    return Cohort(columns, present, X, y, codes, part)

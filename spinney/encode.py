@@ -19,6 +19,7 @@ from spinney.errors import CohortRejected
 from spinney.settings import THRESHOLD_STEPS, Feature, Label
 
 Matrix = NDArray[np.float32]
+INDEX_TIME = "index_time"
 DEFAULT_POSITIVE: tuple[str, ...] = Label.model_fields["positive"].default
 PLAIN_ANSWERS = {word.lower() for word in DEFAULT_POSITIVE} | {"0", "0.0", "no", "false"}
 
@@ -84,6 +85,21 @@ def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
             raise CohortRejected(f"label {label.name} is yes or no", len(strange), advice)
         positive = {word for word in said if word.lower() in positive}  # Yes and YES are yes, too
     return np.isin(np.asarray(words, dtype=object), list(positive)).astype(np.int8)
+
+
+def times_of(frame: Any) -> NDArray[np.int64]:
+    """Index times in microseconds; an unknown one is older than all others."""
+    advice = "give every row its time, such as 2024-05-17, or set split.newest to 0"
+    if INDEX_TIME not in set(map(str, frame.columns)):
+        raise CohortRejected(f"{INDEX_TIME} is a column", advice=advice)
+    values = _column(frame, INDEX_TIME)
+    try:
+        if values.dtype.kind != "M":
+            values = np.asarray([word or "NaT" for word in texts(np.asarray(values, dtype=object))], dtype=str)
+        times = values.to_numpy(dtype="M8[us]") if hasattr(values, "to_numpy") else values.astype("M8[us]")
+    except ValueError:
+        raise CohortRejected(f"{INDEX_TIME} is a time", advice=advice) from None
+    return np.asarray(times).astype(np.int64)
 
 
 def texts(values: NDArray[Any]) -> list[str | None]:

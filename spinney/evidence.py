@@ -33,6 +33,10 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
             "question": decision.question,
             "notes": list(decision.notes),
         },
+        "succession": plain(outcome.succession),
+        "gain_over_champion": plain(outcome.gain_over_champion),
+        "newest": plain(outcome.newest),
+        "subgroups": plain(outcome.subgroups),
         "credit": plain(outcome.credit),
         "model_digest": outcome.model.digest,
     }
@@ -43,6 +47,8 @@ def headline(outcome: Outcome) -> dict[str, float]:
     told = {f"test_{name}": figure.value for name, figure in outcome.figures.items()}
     if "auroc" in outcome.gain:
         told["gain_over_local"] = outcome.gain["auroc"].value
+    if "auroc" in outcome.gain_over_champion:
+        told["gain_over_champion"] = outcome.gain_over_champion["auroc"].value
     return {name: value for name, value in told.items() if np.isfinite(value)}
 
 

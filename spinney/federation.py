@@ -20,6 +20,7 @@ from spinney.errors import Refused
 
 if TYPE_CHECKING:
     from spinney.cohort import Cohort
+    from spinney.incumbent import Incumbent
     from spinney.personalise import Outcome
     from spinney.study import Study
 
@@ -104,6 +105,7 @@ class House:
     memory: MutableMapping[str, Any] = field(default_factory=dict)  # bytes and arrays, for this round
     history: MutableMapping[str, int] = field(default_factory=dict)  # tree digest -> round in which it was scored
     cards: dict[str, Card] = field(default_factory=dict)  # of all that have joined, each signed by its owner
+    incumbent: Incumbent | None = None  # the champion, if this site has one
     outcome: Outcome | None = None
 
     def introduce(self, cards: Mapping[str, Card]) -> None:

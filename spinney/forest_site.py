@@ -155,7 +155,7 @@ class ForestSite(FillingSite):
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
         pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
-        outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
+        outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
         house.outcome = outcome
         if not house.study.privacy.share_metrics:
             return Done({})

@@ -127,12 +127,27 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def votes(self, matrix: Matrix, present: NDArray[np.bool_]) -> Floats:
         """The weighted vote on encoded rows, before calibration."""
-        if self.fill_ is not None:
-            matrix = filled(matrix, present, self.fill_)
-        weights = np.where(abstains(self.forest_, present), 0.0, self.weights_)
+        matrix, weights = self._ready(matrix, present)
         if not weights.any():
             raise CohortRejected("a tree can vote", advice="every tree asks a column that this table doesn't have")
         return np.asarray(scores(self._walker, matrix, weights[:, None])[:, 0])
+
+    def honest_votes(
+        self,
+        matrix: Matrix,
+        present: NDArray[np.bool_],
+        own: NDArray[np.int64],
+        unseen: NDArray[np.bool_],
+    ) -> Floats:
+        """The same without votes of trees `own` on rows that they have seen; NaN where no tree has a say."""
+        matrix, weights = self._ready(matrix, present)
+        return np.asarray(scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0])
+
+    def _ready(self, matrix: Matrix, present: NDArray[np.bool_]) -> tuple[Matrix, Floats]:
+        """What is missing is filled as when the trees were grown; a tree that asks an absent column has no weight."""
+        if self.fill_ is not None:
+            matrix = filled(matrix, present, self.fill_)
+        return matrix, np.where(abstains(self.forest_, present), 0.0, self.weights_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class, by the decision threshold that the site chose."""

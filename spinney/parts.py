@@ -15,11 +15,12 @@ Parts = NDArray[np.int8]
 
 
 class Part(IntEnum):
-    """Training grows, validation chooses, test only measures."""
+    """Training grows, validation chooses, test only measures; the newest index events measure how time goes by."""
 
     TRAINING = 0
     VALIDATION = 1
     TEST = 2
+    NEWEST = 3
 
 
 def parts_by_hash(patients: Sequence[str], key: bytes, split: Split) -> Parts:
@@ -36,6 +37,13 @@ def parts_by_seed(y: NDArray[np.int8], split: Split) -> Parts:
         rows = np.flatnonzero(y == label)
         position[rows] = (rng.permutation(len(rows)) + rng.random()) / max(len(rows), 1)
     return np.array([_part_at(at, split) for at in position], dtype=np.int8)
+
+
+def newest_aside(part: Parts, times: NDArray[np.int64], share: float) -> Parts:
+    """The newest rows as a part of their own; rows of one moment stay together."""
+    ordered = np.sort(times)
+    first = ordered[min(int(np.ceil(len(ordered) * (1 - share))), len(ordered) - 1)] if len(ordered) else 0
+    return np.where(times >= first, np.int8(Part.NEWEST), part)
 
 
 def folds(y: NDArray[np.int8], patients: NDArray[np.int64], count: int, seed: int) -> NDArray[np.int64]:

@@ -7,8 +7,8 @@ part. What is reported is measured on test rows that no choice has seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from spinney import metrics
 from spinney.cohort import Cohort
-from spinney.curves import Curve, curve
-from spinney.metrics import Figure
+from spinney.incumbent import Challenge, Incumbent
+from spinney.judge import Judge
+from spinney.measure import measured
 from spinney.model import FederatedForest
+from spinney.outcome import Decision as Decision
+from spinney.outcome import Outcome as Outcome
 from spinney.parts import Part, folds
 from spinney.score import Counts
 from spinney.traverse import Walker
@@ -33,7 +36,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Weighing = Callable[[Floats], Floats]  # S of every tree -> weight of every tree
 
-NORMAL_95 = 1.959964
 DEFAULT_REASON = "federated is the default"
 
 
@@ -74,39 +76,6 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What was chosen, from what, and why, in words and numbers."""
-
-    name: str
-    reason: str
-    threshold: float
-    calibration: tuple[float, float] | None
-    cross_validated: Mapping[str, float]
-    question: str | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A site's result: its model, the decision behind it, and figures on test rows."""
-
-    site: str
-    rows: int
-    patients: int
-    positives: int
-    auroc: Mapping[str, Figure | None]
-    figures: Mapping[str, Figure]
-    prevalence: float
-    calibration: metrics.Calibration | None
-    gain: Mapping[str, Figure]
-    decision: Decision
-    credit: Mapping[str, Mapping[str, float]]
-    model: FederatedForest = field(repr=False)
-    compared: Mapping[str, Mapping[str, Figure]] = field(default_factory=dict)  # candidate -> metric, test rows
-    curves: Mapping[str, Curve] = field(default_factory=dict)  # local, the default and the chosen, test rows
-
-
-@dataclass(frozen=True)
 class Rules:
     """What an algorithm asks of the choice."""
 
@@ -121,20 +90,33 @@ class Rules:
 class Chooser:
     """Everything that is computed once per site and round."""
 
-    def __init__(self, study: Study, cohort: Cohort, pool: Pool, candidates: Sequence[Candidate], rules: Rules) -> None:
-        self.study, self.pool, self.rules = study, pool, rules
+    def __init__(
+        self,
+        study: Study,
+        cohort: Cohort,
+        pool: Pool,
+        candidates: Sequence[Candidate],
+        rules: Rules,
+        incumbent: Incumbent | None = None,
+    ) -> None:
+        self.study, self.pool, self.rules, self.incumbent = study, pool, rules, incumbent
+        self.judge = Judge.of(study)
         self.cohort, self.present = cohort, cohort.present
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.walker = Walker(pool.forest, len(cohort.columns))
-        self.judged, self.judged_rows = self._cross_validated()
+        self.judged, self.judged_places = self._cross_validated()
+        self.judged_rows = cohort.at(self.judged_places)
 
     def outcome(self) -> Outcome:
         """Choose, then measure."""
         decision = self._decide()
         said = dict.fromkeys(self.candidates[name].note for name in (self.rules.default, decision.name))
         decision = replace(decision, notes=(*decision.notes, *filter(None, said)))
-        model = self._model(decision)
-        return _measured(self, decision, model)
+        outcome = measured(self, decision, self._model(decision))
+        if self.incumbent is None:
+            return outcome
+        succession = self._challenge(decision.name).succession(self.incumbent, decision, self.rules.judged)
+        return replace(outcome, succession=succession)
 
     def weights(self, name: str, own: Floats | None = None) -> Floats:
         """Final weights of a candidate; trees that abstain here have none."""
@@ -145,14 +127,19 @@ class Chooser:
         """Weights of several candidates, one column each."""
         return np.stack([self.weights(name) for name in names], axis=1)
 
-    def _cross_validated(self) -> tuple[dict[str, Floats], Cohort]:
-        """Honest votes of every candidate on the rows to choose on."""
+    def votes(self, rows: Cohort, names: Sequence[str]) -> dict[str, Floats]:
+        """Votes of candidates on rows that no own tree was grown on."""
+        votes = scores(self.walker, rows.X, self.matrix(names))
+        return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
+
+    def _cross_validated(self) -> tuple[dict[str, Floats], NDArray[np.int64]]:
+        """Honest votes of every candidate on the rows to choose on, and where these are in the cohort."""
         names = list(self.candidates)
-        if self.study.split.validation:
-            rows = self.cohort.rows(Part.VALIDATION)
+        part = Part.VALIDATION if self.study.split.validation else Part.TRAINING
+        rows, places = self.cohort.rows(part), np.flatnonzero(self.cohort.part == part)
+        if part == Part.VALIDATION:
             votes = scores(self.walker, rows.X, self.matrix(names))
         else:
-            rows = self.cohort.rows(Part.TRAINING)
             fold = folds_of(rows, self.study)
             total = self.pool.counts.sum(axis=0)
             left = [metrics.mcc(total - counts) for counts in self.pool.counts]
@@ -162,10 +149,7 @@ class Chooser:
         local = votes[:, names.index("local")]
         votes = np.where(np.isnan(votes), local[:, None], votes)  # the few trees of a high tau may all know the patient
         known = ~np.isnan(local)
-        chosen = Cohort(
-            rows.columns, rows.present, rows.X[known], rows.y[known], rows.patients[known], rows.part[known]
-        )
-        return {name: votes[known, place] for place, name in enumerate(names)}, chosen
+        return {name: votes[known, place] for place, name in enumerate(names)}, places[known]
 
     @cached_property
     def patients(self) -> int:
@@ -175,15 +159,16 @@ class Chooser:
     @cached_property
     def qualities(self) -> dict[str, float]:
         """The study's metric of every candidate on the rows to choose on."""
-        return {name: self._quality(name) for name in self.candidates}
+        return {name: self.judge.quality(self.judged_rows, votes) for name, votes in self.judged.items()}
 
-    def _quality(self, name: str) -> float:
-        y, votes = self.judged_rows.y, self.judged[name]
-        if self.study.choice.metric == "auprc":
-            return metrics.auprc(y, votes)
-        if self.study.choice.metric == "mcc":
-            return float(metrics.mcc(metrics.confusion(y, self._called(votes))))
-        return metrics.auroc(y, votes)
+    @cached_property
+    def champion_votes(self) -> Floats:
+        """The champion's votes on all rows of the cohort; NaN where no tree of it has a say."""
+        return np.full(len(self.cohort), np.nan) if self.incumbent is None else self.incumbent.votes(self.cohort)
+
+    def _challenge(self, name: str) -> Challenge:
+        champion, fewest = self.champion_votes[self.judged_places], self.study.choice.fewest_patients
+        return Challenge(self.judged_rows, self.judged[name], champion, self.judge, fewest)
 
     def _decide(self) -> Decision:
         rules, choice = self.rules, self.study.choice
@@ -213,25 +198,11 @@ class Chooser:
                     "local",
                     f"the local forest is better beyond noise (by {lead:.3f}, standard error {error:.3f})",
                 )
-        return self._with_calibration(name, reason, reached, question)
+        return self._with_calibration(name, reason, reached, question or self._doubt(name))
 
     def _lead_of_local(self, name: str) -> tuple[float, float]:
         """By how much the local forest leads, and the standard error of that."""
-        rows, local, other, metric = self.judged_rows, self.judged["local"], self.judged[name], self.study.choice.metric
-        lead = self.qualities["local"] - self.qualities[name]
-        if metric == "auroc" and rows.patient_count == len(rows):
-            return lead, metrics.delong(rows.y, local, other)[2]
-        measure = metrics.at_threshold(0.5, metrics.mcc)
-        if metric == "mcc":  # each at its own threshold
-            local, other = (self._called(votes) for votes in (local, other))
-        else:
-            measure = metrics.RANKING_AND_ERROR[metric]
-        spread = metrics.paired(rows.y, local, other, rows.patients, {metric: measure}, 200, self.study.split.seed)
-        return lead, (spread[metric].high - spread[metric].low) / (2 * NORMAL_95)
-
-    def _called(self, votes: Floats) -> Floats:
-        """Votes as yes or no at their best threshold."""
-        return (votes >= metrics.best_threshold(self.judged_rows.y, votes, "mcc")).astype(np.float64)
+        return self.judge.lead(self.judged_rows, self.judged["local"], self.judged[name])
 
     def _question(self) -> str | None:
         """A site with reversed labels and a site with a different concept look the same from inside: ask a person."""
@@ -243,6 +214,10 @@ class Chooser:
                 "is the label coded the other way round?"
             )
         return None
+
+    def _doubt(self, name: str) -> str | None:
+        """What a person should look at before the champion goes, or nothing."""
+        return None if self.incumbent is None else self._challenge(name).doubt(self.incumbent)
 
     def _with_calibration(self, name: str, reason: str, reached: dict[str, float], question: str | None) -> Decision:
         y, votes = self.judged_rows.y, self.judged[name]
@@ -298,64 +273,3 @@ class Chooser:
 def folds_of(rows: Cohort, study: Study) -> NDArray[np.int64]:
     """The fold of every training row: the same for counting and for choosing."""
     return folds(rows.y, rows.patients, study.choice.folds, study.split.seed)
-
-
-def _measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Outcome:
-    """Figures on test rows, or a note that there are too few."""
-    study, cohort = chooser.study, chooser.cohort
-    test = cohort.rows(Part.TEST)
-    shown = {name: name for name in chooser.rules.shown}
-    if chooser.rules.personal:
-        shown["personalised"] = chooser.personalised()
-    shown["chosen"] = decision.name
-    names = sorted({*shown.values()})
-    votes = scores(chooser.walker, test.X, chooser.matrix(names))
-    by_name = {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
-    credit = chooser.credit(decision)
-    base = {
-        "site": chooser.pool.home,
-        "rows": len(cohort),
-        "patients": cohort.patient_count,
-        "positives": int(cohort.y.sum()),
-        "prevalence": float(test.y.mean()) if len(test) else float("nan"),
-        "credit": credit,
-        "model": model,
-    }
-    fewest, wanted = min(test.patients_by_class()), study.choice.fewest_test_patients
-    if fewest < wanted:
-        note = f"{fewest} test patients of one class are too few for figures (the study wants {wanted})"
-        return Outcome(
-            auroc=dict.fromkeys(shown),
-            figures={},
-            calibration=None,
-            gain={},
-            decision=replace(decision, notes=(*decision.notes, note)),
-            **base,  # type: ignore[arg-type]
-        )
-    seed, draws = study.split.seed, study.choice.bootstrap
-    spans = metrics.intervals(test.y, by_name, test.patients, resamples=draws, seed=seed)
-    final = by_name[decision.name]
-    if decision.calibration is not None:
-        final = metrics.calibrated(final, *decision.calibration)
-    wide = {
-        **metrics.RANKING_AND_ERROR,
-        "mcc": metrics.at_threshold(decision.threshold, metrics.mcc),
-        "sensitivity": metrics.at_threshold(decision.threshold, metrics.sensitivity),
-        "specificity": metrics.at_threshold(decision.threshold, metrics.specificity),
-    }
-    figures = metrics.intervals(test.y, {"chosen": final}, test.patients, wide, resamples=draws, seed=seed)["chosen"]
-    gain = metrics.paired(test.y, final, by_name["local"], test.patients, resamples=draws, seed=seed)
-    return Outcome(
-        auroc={label: spans[name]["auroc"] for label, name in shown.items()},
-        figures=figures,
-        calibration=metrics.calibration(test.y, final),
-        gain=gain,
-        decision=decision,
-        compared={label: spans[name] for label, name in shown.items()} | {"chosen": figures},
-        curves={
-            label: curve(test.y, votes, test.patients)
-            for label, votes in {**by_name, "chosen": final}.items()
-            if label in ("local", chooser.rules.default, "chosen")
-        },
-        **base,  # type: ignore[arg-type]
-    )

@@ -142,11 +142,14 @@ class Split(Settings):
 
     test: Share = Field(0.25, description="Share of patients whose rows only measure.")
     validation: Share = Field(0.0, description="Share of patients kept for choosing; 0: choose by cross-validation.")
+    newest: Share = Field(
+        0.0, description="Share of the newest index events that are kept aside to measure how time goes by."
+    )
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Makes every random choice of the study repeatable.")
 
     @model_validator(mode="after")
     def _training_remains(self) -> Self:
-        if self.test + self.validation > 0.9:
+        if 1 - (1 - self.test - self.validation) * (1 - self.newest) > 0.9:
             raise ValueError("test and validation leave less than a tenth of the patients for training")
         return self
 

@@ -53,16 +53,17 @@ class Registry:
 
     def __init__(self, home: Path, settings: Place) -> None:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
-        local = None if settings.tracking else self.folder / "artifacts"
-        self.store = Store(settings.tracking or f"sqlite:///{self.folder / 'mlflow.db'}", local)
+        self._database = None if settings.tracking else self.folder / "mlflow.db"
+        artifacts = None if settings.tracking else self.folder / "artifacts"
+        self.store = Store(settings.tracking or f"sqlite:///{self._database}", artifacts)
 
     def name_of(self, study: str) -> str:
         """What a study's model is called in MLflow."""
         return f"{self._prefix}{study}"
 
     def versions(self, study: str) -> list[Version]:
-        """All versions of a study's model, the newest first."""
-        return self.store.versions(self.name_of(study))
+        """All versions of a study's model, the newest first. Where there is no database yet, none is made."""
+        return [] if self._database and not self._database.exists() else self.store.versions(self.name_of(study))
 
     def version(self, study: str, which: str | int) -> Version:
         """The version with this number or alias."""

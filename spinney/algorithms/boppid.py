@@ -143,7 +143,7 @@ class BoppidSite(ForestSite):
         silent = abstains(forest, house.cohort.present)
         pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen), silent)
         rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
-        house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules).outcome()
+        house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
         return Done({})
 
 

@@ -25,5 +25,5 @@ def registry_in(home: Path) -> Registry:
 def _template() -> Path:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    Registry(folder, RegistrySettings()).versions("nothing")
+    Registry(folder, RegistrySettings()).store.versions("nothing")
     return folder / "registry" / "mlflow.db"

@@ -1,0 +1,148 @@
+"""Figures on rows that no choice has seen: the newest index events, and groups of patients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spinney.cohort import Cohort, cohort_from_frame
+from spinney.errors import CohortRejected
+from spinney.measure import groups_of
+from spinney.parts import Part
+from spinney.simulate import simulate
+from spinney.study import Study
+
+FEATURES = [
+    {"name": "age", "kind": "continuous", "range": [0, 110]},
+    {"name": "sex", "kind": "categorical", "categories": ["female", "male", "other"]},
+    {"name": "marker", "kind": "continuous", "range": [0, 1]},
+]
+
+
+def study(**sections) -> Study:
+    small = {"forest": {"trees": 6, "max_depth": 4}, "choice": {"bootstrap": 100, "folds": 3}}
+    return Study.model_validate(
+        {"name": "wood", "features": FEATURES, "label": {"name": "y"}, "quorum": 3, **small, **sections}
+    )
+
+
+def table(rows: int = 600, seed: int = 0, drift: float = 0.0) -> pd.DataFrame:
+    """A patient per two rows; after the drift's share of the time the marker says the opposite."""
+    rng = np.random.default_rng(seed)
+    marker = rng.random(rows)
+    turned = np.arange(rows) >= rows * (1 - drift)
+    odds = np.where(turned, -1, 1) * 8 * (marker - 0.5)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(1, 95, rows),
+            "sex": rng.choice(["female", "male", "other"], rows, p=[0.5, 0.49, 0.01]),
+            "marker": marker,
+            "y": (rng.random(rows) < 1 / (1 + np.exp(-odds))).astype(int),
+            "index_time": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(rows), unit="h"),
+            "patient": [f"p{one}" for one in rng.permutation(rows) // 2],
+        }
+    )
+
+
+def cohort(wood: Study, seed: int = 0, drift: float = 0.0) -> Cohort:
+    rows = table(seed=seed, drift=drift)
+    return cohort_from_frame(rows, wood, rows["patient"].tolist())
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The newest index events
+
+
+def test_the_newest_index_events_are_a_part_of_their_own():
+    wood = study(split={"newest": 0.2})
+    part = cohort(wood).part
+    assert np.flatnonzero(part == Part.NEWEST).tolist() == list(range(480, 600))
+    assert set(part[:480].tolist()) == {Part.TRAINING, Part.TEST}
+
+
+def test_by_default_nothing_is_kept_aside():
+    assert Part.NEWEST not in cohort(study()).part
+
+
+def test_times_are_understood_with_and_without_zone_and_as_text():
+    wood = study(split={"newest": 0.2})
+    plain = table()
+    zoned, texts = plain.copy(), plain.copy()
+    zoned["index_time"] = zoned["index_time"].dt.tz_localize("UTC")
+    texts["index_time"] = texts["index_time"].dt.strftime("%Y-%m-%dT%H:%M:%S")
+    parts = [cohort_from_frame(one, wood, one["patient"].tolist()).part.tolist() for one in (plain, zoned, texts)]
+    assert parts[0] == parts[1] == parts[2]
+
+
+@pytest.mark.parametrize(("change", "rule"), [("drop", "index_time is a column"), ("spoil", "index_time is a time")])
+def test_a_table_without_times_is_told_what_to_do(change, rule):
+    rows = table()
+    rows = rows.drop(columns="index_time") if change == "drop" else rows.assign(index_time="soon")
+    with pytest.raises(CohortRejected, match=f"{rule}: give every row its time"):
+        cohort_from_frame(rows, study(split={"newest": 0.2}), rows["patient"].tolist())
+
+
+def test_a_change_over_time_shows_on_the_newest_rows_and_not_on_the_random_ones():
+    wood = study(split={"newest": 0.2})
+    outcomes = simulate(wood, {name: cohort(wood, seed, drift=0.2) for seed, name in enumerate("abc")}).outcomes
+    for outcome in outcomes.values():
+        assert outcome.figures["auroc"].value > 0.8
+        assert outcome.newest.figures["auroc"].value < 0.4
+
+
+def test_without_it_no_newest_figures_are_told():
+    wood = study()
+    outcomes = simulate(wood, {name: cohort(wood, seed) for seed, name in enumerate("abc")}).outcomes
+    assert all(outcome.newest is None for outcome in outcomes.values())
+
+
+def test_the_newest_figures_come_from_patients_that_no_tree_of_the_site_knows():
+    wood = study(split={"newest": 0.02})
+    outcomes = simulate(wood, {name: cohort(wood, seed) for seed, name in enumerate("abc")}).outcomes
+    for outcome in outcomes.values():
+        assert outcome.newest.figures == {}
+        assert "unseen patients of one class are too few for figures" in outcome.newest.note
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Groups
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    wood = study()
+    return simulate(wood, {name: cohort(wood, seed) for seed, name in enumerate("abc")}).outcomes["a"]
+
+
+def test_figures_by_sex_and_age_band(outcome):
+    told = {group.name: group for group in outcome.subgroups}
+    assert {"sex: female", "sex: male", "age: 18 to 39", "age: 40 to 64"} <= set(told)
+    assert 0.5 < told["sex: female"].figures["auroc"].value <= 1
+    assert told["sex: male"].patients % 10 == 0
+
+
+def test_a_small_group_is_named_and_nothing_is_told_of_it(outcome):
+    other = next(group for group in outcome.subgroups if group.name == "sex: other")
+    assert (other.patients, other.figures, other.observed, other.predicted) == (None, {}, None, None)
+
+
+def test_age_bands_and_sexes_hold_every_row_once():
+    rows = cohort(study())
+    groups = dict(groups_of(rows))
+    for kind in ("age", "sex"):
+        assert (
+            sum(members.astype(int) for name, members in groups.items() if name.startswith(kind)).tolist() == [1] * 600
+        )
+
+
+def test_a_study_without_age_and_sex_has_no_groups():
+    wood = Study.model_validate(
+        {
+            "name": "wood",
+            "features": [{"name": "marker", "kind": "continuous", "range": [0, 1]}],
+            "label": {"name": "y"},
+        }
+    )
+    rows = table()
+    assert list(groups_of(cohort_from_frame(rows, wood))) == []

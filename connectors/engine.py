@@ -43,7 +43,7 @@ STATISTICS = {
 }
 WORD_STATISTICS = {"last": f'arg_max(r."text", {_WORD_ORDER})', "first": f'arg_min(r."text", {_WORD_ORDER})'}
 NOT_ELIGIBLE = "without a value that makes eligible"
-LARGEST_TABLE = 512 << 20
+LARGEST_TABLE = 256 << 20
 CHUNK_READINGS = 5_000_000
 CHUNK_CELLS = 4_000_000
 
@@ -78,7 +78,7 @@ def _check_size(rows: int, features: int, largest: int) -> None:
         raise CohortRejected(
             f"the table has at most {largest >> 20:,} MiB",
             advice=f"{rows:,} rows and {features:,} features make {size >> 20:,} MiB; ask for fewer, or raise "
-            "largest_table_mib in site.yaml (a pull needs some three times as much memory)",
+            "largest_table_mib in site.yaml (every MiB costs a pull more than two)",
         )
 
 

@@ -38,9 +38,9 @@ class SiteSettings(Settings):
     validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
     validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
     largest_table_mib: int = Field(
-        512,
+        256,
         ge=1,
-        description="A cohort that would be larger in memory is refused; a pull needs some three times as much.",
+        description="A cohort that would be larger in memory is refused; every MiB costs a pull more than two.",
     )
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
     registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")

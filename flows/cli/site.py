@@ -103,7 +103,8 @@ def _sampled(study: Study, sample: str) -> Study:
 
     if study.cohort is None:
         raise StudyInvalid(["--sample needs a study with a `cohort`; a finished table is read as a whole"])
-    return study.with_settings(cohort={"since": _first_day(sample).isoformat()})
+    since = max(_first_day(sample), study.cohort.since or date.min)  # a sample is never more than the study
+    return study.with_settings(cohort={"since": since.isoformat()})
 
 
 def _first_day(sample: str) -> date:

@@ -158,6 +158,13 @@ def test_a_sample_is_a_time_back_from_today_or_a_day(folder: Path, sample: str) 
     assert found["cohort"]["rows"] == 60
 
 
+def test_a_sample_is_never_more_than_the_study(folder: Path) -> None:
+    limited = (folder / "study.yaml").read_text().replace("cohort:\n", "cohort:\n  since: 2023-03-10\n")
+    (folder / "limited.yaml").write_text(limited)
+    found = json.loads(spinney("site", "check", "limited.yaml", "--sample", "1900-01-01", "--json").stdout)
+    assert found["cohort"]["rows"] == 20
+
+
 def test_a_sample_that_is_neither_says_what_to_write(folder: Path) -> None:  # noqa: ARG001
     answer = spinney("site", "check", "study.yaml", "--sample", "recent")
     assert answer.exit_code == 2

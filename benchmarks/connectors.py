@@ -94,7 +94,13 @@ def measure_wide(folder: Path, observations: int, features: int) -> dict[str, An
 
 
 def _measured_wide(folder: Path, features: int) -> tuple[float, float, float, int]:
-    site = {"name": "wide", "home": folder / "wide", "source": {"kind": "files", "path": folder}}
+    source = {"kind": "files", "path": folder}
+    site = {
+        "name": "wide",
+        "home": folder / "wide",
+        "source": source,
+        "largest_table_mib": 4096,
+    }  # to see what it takes
     study = wide_study(features)
     start, cpu = time.perf_counter(), time.process_time()
     report = pull(study, SiteSettings.model_validate(site)).report

@@ -140,6 +140,14 @@ class Papers:
         return self.approved(versions[-1]) if versions else None
 
     @property
+    def coordinator(self) -> str:
+        """Whose rosters count."""
+        known = self.newest or self.invite
+        if known is None:
+            raise NotApproved(f"this house knows no coordinator of {self.name}; first: spinney site join INVITE")
+        return known.coordinator
+
+    @property
     def approved_versions(self) -> list[int]:
         """All that this house has ever approved, the newest last."""
         return sorted(int(path.stem) for path in (self.folder / "rosters").glob("[1-9]*.json"))

@@ -29,7 +29,6 @@ from connectors.roster import (
     LARGEST,
     Digest,
     Document,
-    Invite,
     Kind,
     Roster,
     RosterRefused,
@@ -37,6 +36,7 @@ from connectors.roster import (
     accept,
     parse_document,
 )
+from connectors.security import Rounds
 from spinney.base import Name
 from spinney.errors import Refused
 
@@ -90,7 +90,8 @@ def effective_roster(papers: Papers, exchange: Exchange) -> Roster:
     """The roster for the next round; if it is a new one, all are told so. Renews what is gone from the exchange."""
     current = papers.roster
     _publish_again(papers, exchange, current.coordinator)
-    for version in reversed([one for one in papers.approved_versions if one > current.version]):
+    newer = [] if _in_a_round(papers) else [one for one in papers.approved_versions if one > current.version]
+    for version in reversed(newer):
         candidate = papers.approved(version)
         if not waiting_for(papers, exchange, candidate) or _is_old(papers, version):
             current = candidate
@@ -234,7 +235,7 @@ def _offered(
     papers: Papers, exchange: Exchange, me: str, notes: list[str], *, afresh: bool = False
 ) -> Iterator[Roster]:
     """Newer rosters that may follow, the oldest first; whoever takes them may approve them on the way."""
-    coordinator, start = _coordinator(papers), _first_of_interest(papers)
+    coordinator, start = papers.coordinator, _first_of_interest(papers)
     own = {identity.public for identity in KeyRing(papers.home).all().values()}
     for version in range(start, start + MOST_VERSIONS):
         try:
@@ -272,7 +273,7 @@ def _learn_what_is_in_force(papers: Papers, exchange: Exchange, offered: list[Ro
     known |= {roster.version: roster for roster in offered}
     keys = {roster.members[roster.coordinator] for roster in known.values()}
     for version in range(max(known, default=0), papers.version_in_force, -1):
-        coordinator = _coordinator(papers)
+        coordinator = papers.coordinator
         try:
             note = _fetch(exchange, _address(papers, coordinator, IN_FORCE, version), InForce, LARGEST_NOTE)
             if note is None:
@@ -295,13 +296,6 @@ def _first_of_interest(papers: Papers) -> int:
     return max(2, papers.invite.version) if papers.invite else 1  # the first lists nobody but the coordinator
 
 
-def _coordinator(papers: Papers) -> str:
-    known: Roster | Invite | None = papers.newest or papers.invite
-    if known is None:
-        raise NotApproved(f"this house knows no coordinator of {papers.name}; join first: spinney site join INVITE")
-    return known.coordinator
-
-
 # ---------------------------------------------------------------------------------------------------------------
 # Both sides
 
@@ -311,10 +305,15 @@ def settle_keys(papers: Papers) -> None:
     needed: set[bytes] = set()
     for study in (Papers(papers.home, name) for name in known_in(papers.home)):
         versions = [version for version in study.approved_versions if version >= study.version_in_force]
-        if not versions:
-            return  # joined with the old key, and nobody knows yet with which it will be listed
+        if not versions or _in_a_round(study):
+            return  # joined with the old key and not listed yet, or in a round that was begun with it
         needed |= {key for version in versions for key in study.approved(version).keys.values()}
     KeyRing(papers.home).retire_old(needed)
+
+
+def _in_a_round(papers: Papers) -> bool:
+    """A round that was begun goes on with the roster and the keys that it was begun with, also after a restart."""
+    return Rounds(papers.home, papers.name, "").unfinished is not None
 
 
 def key_in_use(home: Path) -> Identity:

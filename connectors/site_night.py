@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -62,8 +63,9 @@ class SiteNights(HouseNights):
             )
         papers = Papers(site.home, study or the_study(site.home))
         super().__init__(site.name, site.home, site.exchange, papers, clock)
-        self.site, self.coordinator = site, papers.roster.coordinator
+        self.site, self.coordinator = site, papers.coordinator
         self._seen: dict[int, Found | None] = {}
+        self._noted: set[tuple[int, str]] = set()
 
     @property
     def pinned(self) -> CohortRef | None:
@@ -73,8 +75,10 @@ class SiteNights(HouseNights):
         return CohortRef.model_validate_json(kept) if kept else None
 
     def look_at_roster(self) -> list[str]:
-        """Accept what needs no person; what people should know."""
-        return renew_roster(self.papers, self.exchange, self.name)
+        """Accept what needs no person; what people should know. NotApproved if rounds run without this house."""
+        notes = renew_roster(self.papers, self.exchange, self.name)
+        _ = self.papers.roster
+        return notes
 
     def await_opening(self, wanted: int | None = None) -> Found:
         """The round that is open now, or NotOpened when the study's patience is over."""
@@ -130,6 +134,10 @@ class SiteNights(HouseNights):
         except NotApproved:  # the coordinator may have published it after this night began
             self.look_at_roster()
             roster = self.papers.roster_of(found.roster)
+        if roster.version < self.papers.version_in_force and found.number != self.rounds.unfinished:
+            raise Declined(
+                f"round {found.number} runs with a roster that is not in force any more; ask {self.coordinator}"
+            )
         if self.name not in roster.members:
             raise Declined(f"{self.name} is not in the roster of round {found.number}; ask {self.coordinator}")
         return roster
@@ -155,7 +163,7 @@ class SiteNights(HouseNights):
             content = self._signed(number, "opening")
             if content is None:
                 return None
-            self._seen[number] = content and self._checked(number, content)
+            self._seen[number] = self._checked(number, content) if content else None
         return self._seen[number]
 
     def _checked(self, number: int, content: bytes) -> Found | None:
@@ -185,14 +193,30 @@ class SiteNights(HouseNights):
         return b""
 
     def _by_coordinator(self, sealed: bytes, message: MessageId) -> bytes:
-        """What the coordinator has signed, also in the nights in which its key changes."""
-        rosters = [self.papers.approved(version) for version in self.papers.approved_versions[-2:]]
+        """What the coordinator has signed, also if it has changed its key since this night began."""
         try:
-            return security.open(sealed, message, rosters[-1].keys, None, LARGEST_NOTE)
+            return self._opened(sealed, message)
         except WrongSignature:
-            return security.open(sealed, message, rosters[0].keys, None, LARGEST_NOTE)
+            if message.step == OVER:
+                raise
+            self.look_at_roster()
+            return self._opened(sealed, message)
+
+    def _opened(self, sealed: bytes, message: MessageId) -> bytes:
+        """By the keys of the rosters that count; a round that was begun goes on with those that it was begun with."""
+        began = message.round == self.rounds.unfinished
+        oldest = 0 if began else self.papers.roster.version
+        *others, last = (self.papers.approved(one).keys for one in self.papers.approved_versions if one >= oldest)
+        for keys in reversed(others):
+            with suppress(WrongSignature):
+                return security.open(sealed, message, keys, None, LARGEST_NOTE)
+        return security.open(sealed, message, last, None, LARGEST_NOTE)
 
     def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
+        """Once a night, however often one looks at it."""
+        if (number, step) in self._noted:
+            return
+        self._noted.add((number, step))
         entry = Entry(
             direction="refused",
             kind=type(reason).__name__,

@@ -59,6 +59,7 @@ def found_village(folder: Path, study: Study, sites: Mapping[str, Plain], exchan
         papers = Papers(village.home(name), study.name)
         papers.approve_study(study_file)
         papers.approve_roster(roster)
+        papers.put_in_force(roster.version)
     return village
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,19 @@ def test_a_file_that_is_not_there_is_a_refusal(tmp_path: Path) -> None:
 def test_an_invite_is_not_taken_for_a_joining() -> None:
     with pytest.raises(RosterRefused):
         parse_document(invited("ash", FIRST).model_dump_json().encode(), Joining, "the file")
+
+
+def test_no_roster_with_a_changed_byte_is_accepted() -> None:
+    rng, new = random.Random(7), dismiss(BOTH, "ash", COORDINATOR)
+    raw = new.model_dump_json().encode()
+    assert accept(parse_document(raw, Roster, "the roster"), BOTH).removed == ("ash",)
+    for _ in range(2000):
+        at, other = rng.randrange(len(raw)), rng.randrange(1, 256)
+        changed = raw[:at] + bytes([raw[at] ^ other]) + raw[at + 1 :]
+        with pytest.raises(RosterRefused):
+            accept(parse_document(changed, Roster, "the roster"), BOTH)
+
+
+def test_two_names_that_differ_in_capital_letters_only_are_refused() -> None:
+    with pytest.raises(RosterRefused, match="capital letters"):
+        joined(WITH_ASH, "Ash", BEECH)

@@ -61,6 +61,11 @@ class Predictions:
         told = pd.concat(tables, ignore_index=True)
         return told.assign(index_time=in_utc(told["index_time"]))
 
+    def versions(self) -> list[int]:
+        """The versions that have said something, in the order in which they did so last."""
+        newest = sorted(self._files(), key=lambda path: path.stat().st_mtime_ns)
+        return list(dict.fromkeys(self._parts(path)[0] for path in reversed(newest)))[::-1]
+
     def forget(self, older_than: timedelta, now: datetime | None = None) -> int:
         """Delete files that are older; says how many."""
         oldest = ((now or datetime.now(UTC)) - older_than).timestamp()

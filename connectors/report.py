@@ -11,16 +11,17 @@ from connectors.report_site import site_page
 
 
 def write_site_report(home: Path, facts: NightFacts) -> Path:
-    """Write a site's report of a night and say where it is; a re-run replaces it."""
-    return _written(home, facts.study.name, facts.round, site_page(facts))
+    """Write a site's report of a night and say where it is; a re-run replaces it. A night without a round has a date."""
+    name = f"round-{facts.round}" if facts.round else f"night-{facts.at:%Y-%m-%d}"
+    return _written(home, facts.study.name, name, site_page(facts))
 
 
 def write_round_report(home: Path, facts: RoundFacts) -> Path:
     """Write the coordinator's report of a round and say where it is; a re-run replaces it."""
-    return _written(home, facts.study.name, facts.round, round_page(facts))
+    return _written(home, facts.study.name, f"round-{facts.round}", round_page(facts))
 
 
-def _written(home: Path, study: str, number: int, content: str) -> Path:
-    path = private_folder(home / "reports" / study) / f"round-{number}.html"
+def _written(home: Path, study: str, name: str, content: str) -> Path:
+    path = private_folder(home / "reports" / study) / f"{name}.html"
     write_whole(path, content.encode())
     return path

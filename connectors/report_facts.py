@@ -32,7 +32,7 @@ class NightFacts:
 
     study: Study
     site: str
-    round: int
+    round: int  # 0: there was none
     at: datetime
     outcome: Outcome | None = None
     missed: str = ""  # why there is no outcome: the cohort was rejected, the round was void, nobody opened one

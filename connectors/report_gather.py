@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from connectors.checked import Checked
 from connectors.encoded import read_encoded
-from connectors.monitor import Watch
 from connectors.pull import PullReport
+from connectors.registry import CHAMPION, Registry
 from connectors.report_facts import NightFacts, RoundFacts, Standing, of_round
 from connectors.rounds import CoordinatorRound, Over
+from connectors.score_night import watch
 from connectors.site_night import Part, SiteNights
 from connectors.vault import CohortRef
 from spinney.describe import characteristic_vector, vector_names
@@ -24,11 +25,10 @@ def site_facts(
     pulled: PullReport | None = None,
     checked: Checked | None = None,
     standing: Standing | None = None,
-    watch: Watch | None = None,
 ) -> NightFacts:
-    """A site's night. Without a part in a round, `missed` says why."""
+    """A site's night. Without a part in a round, `missed` says why; a round that never began has the number 0."""
     outcome = part.outcome if part else None
-    number = part.number if part else nights.rounds.newest
+    number = part.number if part else nights.rounds.unfinished or 0
     void = part.over.void if part else ""
     return NightFacts(
         nights.study,
@@ -37,15 +37,21 @@ def site_facts(
         nights.clock.now(),
         outcome=outcome,
         missed=missed or void,
-        standing=standing or Standing(),
+        standing=standing or _standing(nights),
         pulled=pulled,
         quality=checked.quality if checked else None,
         drift=checked.drift if checked else None,
         lines=of_round(nights.audit.lines(), nights.study.name, number),
         vector=told_vector(part.cohort, nights.study) if part else {},
         peers=sorted({*outcome.credit} - {nights.name}) if outcome else (),
-        watch=watch,
+        watch=watch(nights.site, nights.study),
     )
+
+
+def _standing(nights: SiteNights) -> Standing:
+    """Nothing is new; who is champion stays so."""
+    champion = Registry(nights.home, nights.site.registry).find(nights.study.name, CHAMPION)
+    return Standing("", str(champion.number) if champion else "")
 
 
 def round_facts(asking: CoordinatorRound, over: Over) -> RoundFacts:

@@ -14,6 +14,7 @@ from connectors.report_words import (
     METRICS,
     candidate,
     decided,
+    few,
     metric,
     night_figures,
     sent,
@@ -28,7 +29,8 @@ NO_PATIENT = "Aggregates only: no point, cell or bin of this page rests on fewer
 
 def site_page(facts: NightFacts) -> str:
     """The whole page."""
-    where = f"{facts.study.name} · round {facts.round} · {moment(facts.at)}"
+    which = f"round {facts.round}" if facts.round else "no round"
+    where = f"{facts.study.name} · {which} · {moment(facts.at)}"
     warn = facts.outcome is None or facts.outcome.decision.question is not None
     lead = el("p", " ".join(decided(facts)), class_="lead warn" if warn else "lead")
     footer = el("footer", el("p", f"{NO_PATIENT} Study digest {facts.study.digest[:16]}."))
@@ -213,7 +215,7 @@ def _quality(facts: NightFacts) -> Element:
     if facts.pulled is not None:
         parts.append(el("p", _pulled(facts.pulled)))
         aside = [*facts.pulled.quarantined.most_common(), *facts.pulled.left_out.most_common()]
-        reasons = [[reason if isinstance(reason, str) else ": ".join(reason), _few(count)] for reason, count in aside]
+        reasons = [[reason if isinstance(reason, str) else ": ".join(reason), few(count)] for reason, count in aside]
         if reasons:
             parts.append(table(["Set aside or left out", "How many"], reasons, "What became no row", (1,)))
     if facts.quality is None:
@@ -221,7 +223,7 @@ def _quality(facts: NightFacts) -> Element:
     else:
         results = sorted(facts.quality.results, key=lambda one: (one.passed, one.severity, one.rule))
         rows = [
-            ["kept" if one.passed else f"FAILED ({one.severity})", one.rule, f"{one.checked:,}", _few(one.failed)]
+            ["kept" if one.passed else f"FAILED ({one.severity})", one.rule, f"{one.checked:,}", few(one.failed)]
             for one in results
         ]
         failed = [row for row, one in zip(rows, results, strict=True) if not one.passed]
@@ -236,9 +238,9 @@ def _quality(facts: NightFacts) -> Element:
 
 def _pulled(pulled: PullReport) -> str:
     newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
-    aside = f"{_few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
+    aside = f"{few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
     return (
-        f"{pulled.rows:,} rows with a known outcome ({_few(pulled.positive)} events) and {_few(pulled.unripe)} that "
+        f"{pulled.rows:,} rows with a known outcome ({few(pulled.positive)} events) and {few(pulled.unripe)} that "
         f"are still open, from {pulled.index_events:,} index events; {aside}.{newest}"
     )
 
@@ -269,8 +271,3 @@ def _letters(facts: NightFacts) -> Element:
     where = f"lines {lines[0].number} to {lines[-1].number} of the audit log"
     words = f"{len(lines)} messages, {total}; {where}."
     return section("What left the house", el("p", words), table(head, rows, "Messages that left the house", (2,)))
-
-
-def _few(count: int) -> str:
-    """A handful of patients is told as a handful."""
-    return f"{count:,}" if count == 0 or count >= 5 else "fewer than 5"

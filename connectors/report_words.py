@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from connectors.audit import Line
+from connectors.monitor import Watch
 from connectors.report_facts import NightFacts, RoundFacts, of_round, steps_in
 from connectors.report_html import size
 from spinney.metrics import Figure
@@ -141,12 +142,60 @@ def markdown(title: str, sentences: Sequence[str], figures: Sequence[tuple[str, 
 
 def night_markdown(facts: NightFacts) -> str:
     """A night's decision and key figures as Markdown."""
-    return markdown(f"{facts.study.name}, round {facts.round} at {facts.site}", decided(facts), night_figures(facts))
+    which = f"round {facts.round}" if facts.round else "no round"
+    return markdown(f"{facts.study.name}, {which} at {facts.site}", decided(facts), night_figures(facts))
 
 
 def round_markdown(facts: RoundFacts) -> str:
     """A round's end and key figures as Markdown."""
     return markdown(f"{facts.study.name}, round {facts.round}", round_ended(facts), round_figures(facts))
+
+
+def scores_markdown(study: str, result: Mapping[str, int | str]) -> str:
+    """A night of scoring as Markdown: counts only, and a handful is told as a handful."""
+    told = [
+        (few(value) if isinstance(value, int) and name != "version" else str(value), name)
+        for name, value in result.items()
+    ]
+    return markdown(f"{study}: tonight's scores", [], told)
+
+
+def watch_markdown(study: str, watch: Watch) -> str:
+    """The model in use as Markdown."""
+    if watch.alerts:
+        words = ["A round with new data is wished: " + "; ".join(watch.alerts) + "."]
+    elif watch.windows:
+        words = [f"Version {watch.version} keeps its promise."]
+    else:
+        words = [f"Too few outcomes are known to judge version {watch.version}."]
+    figures = [
+        (few(watch.known), "predictions whose outcome is known"),
+        (few(watch.waiting), "predictions that wait for it"),
+        (told(watch.promise), "AUROC when it was registered"),
+    ]
+    if watch.windows:
+        figures.append((told(watch.windows[-1].auroc), f"AUROC since {watch.windows[-1].first}"))
+    return markdown(f"{study}: the model in use", words, figures)
+
+
+def watch_rows(watch: Watch) -> Rows:
+    """The model in use over time, a row per window."""
+    return [
+        {
+            "from": str(one.first),
+            "to": str(one.last),
+            "rows": f"{one.rows:,}",
+            "AUROC": told(one.auroc),
+            "predicted": f"{one.predicted:.0%}",
+            "observed": f"{one.observed:.0%}",
+        }
+        for one in watch.windows
+    ]
+
+
+def few(count: int) -> str:
+    """A handful of patients is told as a handful."""
+    return f"{count:,}" if count == 0 or count >= 5 else "fewer than 5"
 
 
 def comparison_rows(outcome: Outcome) -> Rows:

@@ -62,6 +62,14 @@ def test_a_night_without_a_model_says_so_and_why(facts):
     assert "Nothing left this house tonight." in words
 
 
+def test_a_night_without_a_round_leaves_the_report_of_the_last_one_as_it_is(facts, tmp_path: Path):
+    last = write_site_report(tmp_path, facts)
+    missed = NightFacts(facts.study, "ash", 0, AT, missed="nobody opened a round")
+    assert write_site_report(tmp_path, missed).name == "night-2026-03-14.html"
+    assert "wood · no round" in texts(site_page(missed))
+    assert "chose the federated forest" in last.read_text()
+
+
 def test_a_champion_that_stays_is_named(facts):
     what, _ = decided(night_facts(facts.study, standing=Standing("5", "4", "the candidate is worse beyond noise")))
     assert what.endswith("registered as version 5 while version 4 stays in use.")

@@ -1,0 +1,39 @@
+"""site-monitor: does the champion keep its promise, now that outcomes are known? If not, the run fails and says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+from pydantic import Field
+
+from connectors.papers import Papers, the_study
+from connectors.site_file import read_site
+from spinney.base import Name, Settings
+from spinney.errors import SpinneyError
+from tasks.scores import show_watch, watch_champion
+
+
+class SiteMonitor(Settings):
+    """What to watch. Run with no input, it watches the only study that is approved here."""
+
+    site: Path = Field(Path("site.yaml"), description="The site's own file.")
+    study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
+
+
+class BelowPromise(SpinneyError):
+    """The model in use is worse than it was said to be, beyond noise; a round with new data is wished."""
+
+
+@flow(name="site-monitor", flow_run_name="how the champion does")
+def site_monitor(asked: SiteMonitor = SiteMonitor()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
+    """Hold what was said against what happened, show it, and raise the alarm if that is called for."""
+    site = read_site(asked.site)
+    study = Papers(site.home, asked.study or the_study(site.home)).study
+    seen = watch_champion(site, study)
+    if seen is None:
+        return {"study": study.name, "known": 0, "waiting": 0}
+    show_watch(site, study, seen)
+    if seen.alerts:
+        raise BelowPromise(f"{'; '.join(seen.alerts)}; a round with new data is wished")
+    return {"study": study.name, "version": seen.version, "known": seen.known, "waiting": seen.waiting}

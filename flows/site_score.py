@@ -1,0 +1,40 @@
+"""site-score: the champion's word about every patient whose outcome is still open, where the hospital wants it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+from pydantic import Field
+
+from connectors.score_night import ScoreNight
+from connectors.site_file import read_site
+from spinney.base import Name, Settings
+from tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
+
+
+class SiteScore(Settings):
+    """Whom to score. Run with no input, it scores for the only study that is approved here."""
+
+    site: Path = Field(Path("site.yaml"), description="The site's own file.")
+    study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
+
+
+@flow(name="site-score", flow_run_name="scores")
+def site_score(tonight: SiteScore = SiteScore()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
+    """Pull the open rows, apply the champion, write back, forget who they are."""
+    night = ScoreNight(read_site(tonight.site), tonight.study)
+    with night.alone():
+        rows = pull_open_rows(night)
+        said = apply_champion(night, rows)
+        result: dict[str, int | str] = {
+            "model": said.source.model,
+            "version": said.source.version,
+            "scored": said.scored,
+            "called": said.called,
+            "new": said.new,
+            "in the table": write_to_table(night, said),
+            "new in the FHIR server": write_to_fhir(night, said),
+        }
+    show_scores(night, result)
+    return result

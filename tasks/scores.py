@@ -1,0 +1,82 @@
+"""Scoring and watching, one call each. Rows and identifiers stay in the vault; tasks pass counts and references."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.events import emit_event
+from prefect.logging import get_run_logger
+
+from connectors.monitor import Watch
+from connectors.pull import OpenRows
+from connectors.report_words import scores_markdown, watch_markdown, watch_rows
+from connectors.score_night import Said, ScoreNight, watch
+from connectors.site_file import SiteSettings
+from spinney.study import Study
+from tasks.artifacts import artifact_key
+from tasks.quiet import quietly
+from tasks.retries import NO_TRACE, TRANSIENT
+
+BELOW_PROMISE = "spinney.champion.below-promise"
+
+
+@task(task_run_name="pull the patients to be scored", **TRANSIENT, **NO_TRACE)
+@quietly
+def pull_open_rows(night: ScoreNight) -> OpenRows:
+    """The rows whose outcome nobody knows yet, into the vault."""
+    rows = night.pull()
+    for note in rows.report.notes:
+        get_run_logger().info(note)
+    return rows
+
+
+@task(task_run_name="apply the champion", **NO_TRACE)
+@quietly
+def apply_champion(night: ScoreNight, rows: OpenRows) -> Said:
+    """What the model in use says, kept in the vault."""
+    return night.apply(rows)
+
+
+@task(task_run_name="write scores to the table", **TRANSIENT, **NO_TRACE)
+@quietly
+def write_to_table(night: ScoreNight, said: Said) -> int:
+    """The hospital's table; written again, nothing is there twice."""
+    return night.write_table(said)
+
+
+@task(task_run_name="write scores to the FHIR server", **TRANSIENT, **NO_TRACE)
+@quietly
+def write_to_fhir(night: ScoreNight, said: Said) -> int:
+    """RiskAssessment resources; written again, nothing is there twice."""
+    return night.write_fhir(said)
+
+
+@task(task_run_name="show what was scored", **NO_TRACE)
+@quietly
+def show_scores(night: ScoreNight, result: dict[str, int | str]) -> None:
+    """Counts, for the Prefect UI."""
+    key = artifact_key(night.site.name, night.study.name, "scores")
+    create_markdown_artifact(scores_markdown(night.study.name, result), key=key)
+
+
+@task(task_run_name="watch the champion", **NO_TRACE)
+@quietly
+def watch_champion(site: SiteSettings, study: Study) -> Watch | None:
+    """What the model in use said against what happened."""
+    return watch(site, study)
+
+
+@task(task_run_name="show how the champion does", **NO_TRACE)
+@quietly
+def show_watch(site: SiteSettings, study: Study, seen: Watch) -> None:
+    """Figures for the Prefect UI, and an event for every automation that listens to alerts."""
+    create_markdown_artifact(watch_markdown(study.name, seen), key=artifact_key(site.name, study.name, "watch"))
+    rows = watch_rows(seen)
+    if rows:
+        key = artifact_key(site.name, study.name, "windows")
+        create_table_artifact(rows, key=key, description="The model in use, oldest window first.")
+    for words in seen.alerts:
+        get_run_logger().warning(words)
+    if seen.alerts:
+        resource = {"prefect.resource.id": f"spinney.model.{site.name}.{study.name}.{seen.version}"}
+        emit_event(BELOW_PROMISE, resource=resource, payload={"alerts": list(seen.alerts), "wish": "a round"})

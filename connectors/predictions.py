@@ -82,3 +82,9 @@ class Predictions:
     def _parts(path: Path) -> tuple[int, int]:
         version, number = path.stem.split("-")
         return int(version), int(number)
+
+
+def forget_predictions(home: Path, older_than: timedelta, now: datetime | None = None) -> int:
+    """Delete the older predictions of every study; says how many files."""
+    studies = [folder.name for folder in (home / "predictions").glob("*/")]
+    return sum(Predictions(home, study).forget(older_than, now) for study in studies)

@@ -11,7 +11,7 @@ from connectors.report_site import site_page
 
 
 def write_site_report(home: Path, facts: NightFacts) -> Path:
-    """Write a site's report of a night and say where it is; a re-run replaces it. A night without a round has a date."""
+    """Write a site's report of a night and say where it is; a re-run replaces it. Without a round it has a date."""
     name = f"round-{facts.round}" if facts.round else f"night-{facts.at:%Y-%m-%d}"
     return _written(home, facts.study.name, name, site_page(facts))
 

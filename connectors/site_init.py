@@ -31,6 +31,11 @@ TAIL = """
 #   mmHg: "mm[Hg]"
 # assumed_units:
 #   "http://loinc.org|2339-0": mg/dL
+# Where nightly scores of patients go (docs/scores.md), for instance:
+# scores:
+#   table:
+#     url: postgresql+psycopg://spinney@db/his
+#     password_env: SCORES_PASSWORD
 """
 EXCHANGE = """\
 # The mailbox between the houses, for rounds: a folder, s3://bucket/prefix or sftp://user@host:port/path.

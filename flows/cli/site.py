@@ -125,11 +125,15 @@ def _first_day(sample: str) -> date:
 @site_option
 @click.option("--older-than", required=True, help="Age from which cohorts are deleted, such as 30d or 12w.")
 def forget(site_file: Path, older_than: str) -> None:
-    """Delete cohorts that are older than this from the site's vault, and what broken pulls left behind."""
+    """Delete cohorts and predictions that are older than this, and what broken pulls left behind."""
+    from connectors.predictions import forget_predictions
     from connectors.site_file import read_site
 
-    forgotten = read_site(site_file).vault.forget(_age(older_than))
+    site, age = read_site(site_file), _age(older_than)
+    forgotten = site.vault.forget(age)
     click.echo(f"{forgotten.cohorts} cohorts forgotten")
+    if files := forget_predictions(site.home, age):
+        click.echo(f"{files} files of predictions forgotten")
     for study in forgotten.busy:
         click.echo(f"{study}: a pull is running, so its cohorts were left alone; try again later", err=True)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from connectors.monitor import FEWEST_ROWS, MOST_WINDOWS, Watch, promised, watched, windows_of
-from connectors.predictions import Predictions
+from connectors.predictions import Predictions, forget_predictions
 from connectors.vault import Vault
 from spinney.metrics import Figure
 from spinney.settings import Choice
@@ -118,8 +118,8 @@ def test_predictions_are_private_and_can_be_forgotten(tmp_path: Path):
     (file,) = (tmp_path / "predictions" / "wood").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert kept.forget(timedelta(days=30)) == 0
-    assert kept.forget(timedelta(days=30), datetime.now(UTC) + timedelta(days=31)) == 1
+    assert forget_predictions(tmp_path, timedelta(days=30)) == 0
+    assert forget_predictions(tmp_path, timedelta(days=30), datetime.now(UTC) + timedelta(days=31)) == 1
     assert len(kept.of(3)) == 0
 
 

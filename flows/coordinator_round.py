@@ -10,6 +10,7 @@ from pydantic import Field
 
 from connectors.coordinator_night import CoordinatorNights
 from connectors.house import read_coordinator
+from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.errands import Steps
@@ -24,7 +25,7 @@ class CoordinatorRound(Settings):
     number: int | None = Field(None, ge=1, description="Which round. Empty: the next, or the one that was begun.")
 
 
-@flow(name="coordinator-round", flow_run_name="a round")
+@flow(name="coordinator-round", flow_run_name=named_by("night"))
 def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str, Any]:  # noqa: B008
     """Open a round, ask the sites until it is over, and say who took part and what came of it."""
     nights = CoordinatorNights(read_coordinator(night.coordinator), night.study)
@@ -33,6 +34,7 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
         done = nights.result(number)
         if done is not None:
             return done
+        rename_run(nights.study.name, f"round {number}")
         steps = Steps(nights.name, nights.study.name)
         ended = nights.run(number, steps)
         steps.end()

@@ -18,6 +18,7 @@ from connectors.site_file import read_site
 from connectors.site_night import SiteNights, told
 from connectors.vault import CohortRef
 from flows.admit import admit
+from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from spinney.errors import SpinneyError
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
@@ -33,7 +34,7 @@ class SiteRound(Settings):
     number: int | None = Field(None, ge=1, description="Which round. Empty: the one that is open, or opens next.")
 
 
-@flow(name="site-round", flow_run_name="a night")
+@flow(name="site-round", flow_run_name=named_by("night"))
 def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
     nights = SiteNights(read_site(night.site), night.study)
@@ -56,6 +57,7 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         look_at_roster(nights)
         tonight.cohort = nights.pinned or checked_cohort(nights, night.site, tonight)
         opened = wait_for_opening(nights, night.number)
+        rename_run(nights.study.name, f"round {opened.number}", nights.name)
         steps = Steps(nights.name, nights.study.name)
         part = nights.take_part(opened, tonight.cohort, steps)
         steps.end()

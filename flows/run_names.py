@@ -1,0 +1,24 @@
+"""What a run is called: study, house and round, never a patient. The round is known only once it has opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from prefect import runtime
+from prefect.client.orchestration import get_client
+
+
+def named_by(parameter: str) -> Callable[[], str]:
+    """A name for a run that has just begun, from the only parameter that its flow has."""
+
+    def name() -> str:
+        study = getattr(runtime.flow_run.parameters.get(parameter), "study", None)
+        return f"{study or 'the study'}, beginning"
+
+    return name
+
+
+def rename_run(*words: str) -> None:
+    """Call this run by what is known by now."""
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(runtime.flow_run.id, name=", ".join(words))

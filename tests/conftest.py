@@ -28,3 +28,13 @@ def prefect_server(prefect_database: Path, tmp_path_factory: pytest.TempPathFact
 
         with use_profile(Profile(name="tests", settings={}), include_current_context=False):
             yield server
+            _say_everything()
+
+
+def _say_everything() -> None:
+    """Logs and events of this process go out while the server is there; later, they would be waited for in vain."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogHandler
+
+    APILogHandler.flush()
+    EventsWorker.drain_all(timeout=20)

@@ -6,18 +6,16 @@ from collections.abc import Iterator, Mapping
 from xml.etree.ElementTree import Element
 
 from connectors import report_svg as svg
-from connectors.pull import PullReport
-from connectors.report_facts import NightFacts, of_round
-from connectors.report_html import bullets, el, figure, moment, page, section, size, table, tiles
+from connectors.report_data import letters_section, quality_section
+from connectors.report_facts import NightFacts
+from connectors.report_html import bullets, el, figure, moment, page, section, table, tiles
 from connectors.report_words import (
     LOWER_IS_BETTER,
     METRICS,
     candidate,
     decided,
-    few,
     metric,
     night_figures,
-    sent,
     signed,
     told,
 )
@@ -45,8 +43,8 @@ def _sections(facts: NightFacts) -> Iterator[Element]:
         yield _credit(facts, facts.outcome)
     yield from _in_use(facts)
     yield from _place(facts)
-    yield _quality(facts)
-    yield _letters(facts)
+    yield quality_section(facts)
+    yield letters_section(facts)
 
 
 def _notes(outcome: Outcome) -> Iterator[Element]:
@@ -71,6 +69,8 @@ def _measured(outcome: Outcome) -> Iterator[Element]:
         _every_figure(outcome),
     )
     yield section("Curves", el("div", *_curves(outcome), class_="figures"), _points(outcome.curves))
+    yield from _newest(outcome)
+    yield from _subgroups(outcome)
 
 
 def _side_by_side(outcome: Outcome) -> dict[str, str]:
@@ -99,6 +99,42 @@ def _every_figure(outcome: Outcome) -> Element:
     shown = table(["Model", *map(metric, names)], rows, "Figures of every model on test patients")
     threshold = f"A patient counts as called from a probability of {outcome.decision.threshold:.2f} on."
     return el("details", el("summary", "All figures as a table"), shown, el("p", threshold))
+
+
+def _newest(outcome: Outcome) -> Iterator[Element]:
+    newest = outcome.newest
+    if newest is None:
+        return
+    aside = f"The newest {newest.share:.0%} of the index events were kept aside"
+    words = f"{aside}; their patients are in no other part but test."
+    if not newest.figures:
+        yield section("The newest patients", el("p", f"{words} {newest.note[:1].upper()}{newest.note[1:]}."))
+        return
+    rows = [[metric(name), told(figure), told(outcome.figures.get(name))] for name, figure in newest.figures.items()]
+    shown = table(["Figure", "Newest index events", "Random test patients"], rows, "Figures on the newest index events")
+    yield section("The newest patients", el("p", words), shown)
+
+
+def _subgroups(outcome: Outcome) -> Iterator[Element]:
+    known = {one.name: one for one in outcome.subgroups if one.figures}
+    small = [one.name for one in outcome.subgroups if not one.figures]
+    if not outcome.subgroups:
+        return
+    parts: list[Element] = []
+    if known:
+        spans = {name: one.figures["auroc"] for name, one in known.items()}
+        low, high = svg.scale([value for one in spans.values() for value in (one.low, one.high)])
+        alt = "AUROC by group of patients: " + "; ".join(f"{name} {told(one)}" for name, one in spans.items())
+        parts.append(figure(svg.intervals(alt, spans, low, high), "AUROC of the chosen model, by group.", alone=True))
+        rows = [
+            [name, f"{one.patients:,}", told(one.figures["auroc"]), f"{one.predicted:.0%}", f"{one.observed:.0%}"]
+            for name, one in known.items()
+        ]
+        head = ["Group", "Patients (rounded)", "AUROC", "Predicted", "Observed"]
+        parts.append(table(head, rows, "Groups of test patients", (1, 2, 3, 4)))
+    if small:
+        parts.append(el("p", f"Too few test patients to tell: {', '.join(small)}."))
+    yield section("Groups of patients", *parts)
 
 
 def _curves(outcome: Outcome) -> Iterator[Element]:
@@ -204,70 +240,3 @@ def _place(facts: NightFacts) -> Iterator[Element]:
         shown = table(["Variable", "Mean on the study's scale, or share"], rows, "Characteristic vector", (1,))
         parts.append(el("details", el("summary", f"What {facts.site} told about itself: {len(rows)} numbers"), shown))
     yield section("Place among the sites", *parts)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Data, and what left the house
-
-
-def _quality(facts: NightFacts) -> Element:
-    parts: list[Element] = []
-    if facts.pulled is not None:
-        parts.append(el("p", _pulled(facts.pulled)))
-        aside = [*facts.pulled.quarantined.most_common(), *facts.pulled.left_out.most_common()]
-        reasons = [[reason if isinstance(reason, str) else ": ".join(reason), few(count)] for reason, count in aside]
-        if reasons:
-            parts.append(table(["Set aside or left out", "How many"], reasons, "What became no row", (1,)))
-    if facts.quality is None:
-        parts.append(el("p", "The cohort was not checked tonight."))
-    else:
-        results = sorted(facts.quality.results, key=lambda one: (one.passed, one.severity, one.rule))
-        rows = [
-            ["kept" if one.passed else f"FAILED ({one.severity})", one.rule, f"{one.checked:,}", few(one.failed)]
-            for one in results
-        ]
-        failed = [row for row, one in zip(rows, results, strict=True) if not one.passed]
-        head = ["Result", "Rule", "Checked", "Failed"]
-        if failed:
-            parts.append(table(head, failed, "Quality rules that were not kept", (2, 3)))
-        kept = el("summary", f"{len(rows) - len(failed)} of {len(rows)} rules were kept; all of them as a table")
-        parts.append(el("details", kept, table(head, rows, "All quality rules", (2, 3))))
-    parts += _drift(facts)
-    return section("Data quality and drift", *parts)
-
-
-def _pulled(pulled: PullReport) -> str:
-    newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
-    aside = f"{few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
-    return (
-        f"{pulled.rows:,} rows with a known outcome ({few(pulled.positive)} events) and {few(pulled.unripe)} that "
-        f"are still open, from {pulled.index_events:,} index events; {aside}.{newest}"
-    )
-
-
-def _drift(facts: NightFacts) -> list[Element]:
-    head = el("h3", "Compared with the last cohort")
-    if facts.drift is None:
-        return [head, el("p", "There is no earlier cohort of this study to compare with.")]
-    if not facts.drift.shifts:
-        return [head, el("p", "No column could be compared.")]
-    largest = sorted(facts.drift.shifts, key=lambda one: -one.index)[:8]
-    rows = {one.column: (one.index, f"{one.index:.2f}{', a shift' if one.noticed else ''}") for one in largest}
-    alt = "Population stability index: " + "; ".join(f"{one.column} {one.index:.2f}" for one in largest)
-    caption = (
-        "Population stability index of the columns that moved most; from 0.1 on a slight, from 0.25 on a large shift."
-    )
-    warned = bullets(facts.drift.warnings) if facts.drift.warnings else el("p", "Nothing moved more than chance would.")
-    return [head, warned, figure(svg.bars(alt, rows), caption, alone=True)]
-
-
-def _letters(facts: NightFacts) -> Element:
-    lines = sent(of_round(facts.lines, facts.study.name, facts.round))
-    if not lines:
-        return section("What left the house", el("p", "Nothing left this house tonight."))
-    rows = [[line.time[11:19], line.entry.sentence(), size(line.entry.bytes), line.entry.digest[:12]] for line in lines]
-    head = ["Time (UTC)", "What", "Size", "Digest"]
-    total = size(sum(line.entry.bytes for line in lines))
-    where = f"lines {lines[0].number} to {lines[-1].number} of the audit log"
-    words = f"{len(lines)} messages, {total}; {where}."
-    return section("What left the house", el("p", words), table(head, rows, "Messages that left the house", (2,)))

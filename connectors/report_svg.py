@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from xml.etree.ElementTree import Element
 
 from connectors.report_html import el
@@ -80,7 +81,7 @@ def intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, di
     for tick in _ticks(low, high):
         parts.append(_line(at(tick), 0, at(tick), bottom, GRID))
         parts.append(_words(at(tick), bottom + 15, f"{tick:g}", anchor=_anchor(at(tick), left, right), fill=QUIET))
-    for row, ((label, figure), pen) in enumerate(zip(rows.items(), PENS, strict=False)):
+    for row, ((label, figure), pen) in enumerate(zip(rows.items(), cycle(PENS), strict=False)):
         level = step * row + 34
         told = f"{figure.value:.{digits}f} ({figure.low:.{digits}f} to {figure.high:.{digits}f})"
         parts.append(_words(left, level - 14, label))

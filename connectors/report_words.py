@@ -79,6 +79,8 @@ def decided(facts: NightFacts) -> tuple[str, str]:
 def _reasons(facts: NightFacts, outcome: Outcome) -> Iterable[str]:
     reason = outcome.decision.reason.rstrip(".")
     yield f"{reason}, and the local forest is not better beyond noise" if reason == DEFAULT_REASON else reason
+    if outcome.succession is not None:
+        yield f"held against version {outcome.succession.champion}, {outcome.succession.reason.rstrip('.')}"
     yield facts.standing.words.rstrip(".")
     chosen, local = outcome.auroc.get("chosen"), outcome.auroc.get("local")
     if chosen is not None and local is not None and outcome.decision.name != "local":
@@ -99,6 +101,9 @@ def night_figures(facts: NightFacts) -> list[tuple[str, str]]:
         pairs.append((told(outcome.auroc.get("local")), "AUROC of the local forest"))
         if "auroc" in outcome.gain:
             pairs.append((told(outcome.gain["auroc"], 3, "+"), "gain in AUROC over the local forest"))
+        if "auroc" in outcome.gain_over_champion:
+            words = f"gain in AUROC over version {outcome.succession.champion if outcome.succession else 'in use'}"
+            pairs.append((told(outcome.gain_over_champion["auroc"], 3, "+"), words))
         foreign = sum(credit["weight"] for site, credit in outcome.credit.items() if site != facts.site)
         pairs.append((f"{foreign:.0%}", "of the vote comes from other sites' trees"))
         pairs.append((f"{outcome.patients:,}", f"patients, {outcome.rows:,} rows"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from connectors.report_facts import NightFacts, RoundFacts, Standing
 from spinney.describe import characteristic_vector
 from spinney.messages import Description
 from spinney.metrics import Figure
+from spinney.outcome import Newest, Subgroup, Succession
 from spinney.parts import Part
 from spinney.simulate import simulate
 from spinney.study import Study
@@ -24,6 +26,21 @@ from tests.spinney.federations import cohort, study
 
 SITES = ("ash", "beech", "cedar", "elm", "hornbeam", "juniper")
 AT = datetime(2026, 3, 14, 2, 30, tzinfo=UTC)
+
+
+OF_A_CHAMPION: dict[str, Any] = {
+    "succession": Succession("3", True, "it is not worse beyond noise", 0.84, 0.86, 212),
+    "gain_over_champion": {"auroc": Figure(0.012, -0.008, 0.03)},
+    "newest": Newest(0.1, {"auroc": Figure(0.88, 0.8, 0.93)}),
+    "subgroups": (
+        Subgroup("sex: female", 110, {"auroc": Figure(0.9, 0.84, 0.95)}, 0.51, 0.5),
+        Subgroup("sex: male", 90, {"auroc": Figure(0.87, 0.8, 0.93)}, 0.49, 0.5),
+        Subgroup("age: 18 to 39", 40, {"auroc": Figure(0.86, 0.72, 0.96)}, 0.4, 0.44),
+        Subgroup("age: 40 to 64", 80, {"auroc": Figure(0.91, 0.85, 0.96)}, 0.52, 0.5),
+        Subgroup("age: 65 to 79", 70, {"auroc": Figure(0.89, 0.8, 0.95)}, 0.55, 0.53),
+        Subgroup("age: 80 and over"),
+    ),
+}
 
 
 def wood(**sections: Any) -> Study:
@@ -55,7 +72,7 @@ def watch(falling: float = 0.02) -> Watch:
 
 def night_facts(wood: Study, rows: int = 400, **changes: Any) -> NightFacts:
     people = {name: cohort(wood, rows, seed) for seed, name in enumerate(SITES)}
-    outcome = simulate(wood, people, round=7).outcomes["ash"]
+    outcome = replace(simulate(wood, people, round=7).outcomes["ash"], **OF_A_CHAMPION)
     training = people["ash"].rows(Part.TRAINING)
     vector = characteristic_vector(training, wood.privacy)
     pulled = PullReport(

@@ -90,6 +90,23 @@ def test_local_and_federated_stand_side_by_side_with_intervals(facts):
     assert all(name in words for name in ("ROC curves", "Precision-recall curves", "Calibration curves"))
 
 
+def test_the_champion_that_it_was_held_against_is_named(facts):
+    _, why = decided(facts)
+    assert "held against version 3, it is not worse beyond noise" in why
+    assert "+0.012 (-0.008 to +0.030)" in night_markdown(facts)
+
+
+def test_groups_of_patients_are_shown_and_small_ones_only_named(facts):
+    words = texts(site_page(facts))
+    assert "sex: female 110 0.90 (0.84 to 0.95) 50% 51%" in words
+    assert "Too few test patients to tell: age: 80 and over." in words
+    assert site_page(facts).count("age: 65 to 79") >= 3  # name of the drawing, the drawing, the table
+
+
+def test_the_newest_patients_stand_beside_the_random_ones(facts):
+    assert "AUROC 0.88 (0.80 to 0.93) 0." in texts(site_page(facts))
+
+
 def test_credit_names_every_site_and_adds_up(facts):
     rows = credit_rows(facts.outcome)
     assert {row["site"] for row in rows} == {*SITES}

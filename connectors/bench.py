@@ -57,6 +57,11 @@ def open_bench(folder: Path, timezone: str = "UTC", memory: str = MEMORY) -> duc
     return bench
 
 
+def has_no_room(error: Exception) -> bool:
+    """Whether DuckDB gave up because a disk is full; it has no error of its own for that."""
+    return isinstance(error, duckdb.Error) and any(words in str(error) for words in ("No space left", "File too large"))
+
+
 def text(value: object) -> str:
     """A value as an SQL text literal."""
     return "'" + str(value).replace("'", "''") + "'"

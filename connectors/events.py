@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from connectors.bench import name, text, texts
+from connectors.bench import has_no_room, name, text, texts
 from connectors.fhir_shapes import PATIENT_MEMBERS, SHAPES, Shape
 from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
 from connectors.sources.shelf import lines_in
@@ -57,9 +57,9 @@ def stage(
             except duckdb.InvalidInputException:  # one endless line must not cost the night
                 _write(bench, _rows(bench, kind, _with_lines_cut(files, folder)), out)
             _keep_newest(bench, kind, out)
-        except duckdb.IOException:
-            raise  # a full disk is no fault of the file
         except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            if has_no_room(error):  # no fault of the file
+                raise
             raise SourceFailed(
                 f"{kind}: {files[0].name} can't be parsed ({type(error).__name__}); is it whole?"
             ) from None

@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connectors.bench import open_bench
+from connectors.bench import has_no_room, open_bench
 from connectors.engine import build
 from connectors.events import stage
 from connectors.fhir_check import invalid_ids
@@ -138,7 +138,7 @@ def _pulled(
         try:
             table = _table(study, site, pulled, _emptied(staging / "work"), now, report, tell)
         except duckdb.Error as error:  # its text may quote what a patient's record says
-            if "No space left" in str(error) or "File too large" in str(error):
+            if has_no_room(error):
                 raise OSError(errno.ENOSPC, "no room") from None
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
         if study.imputation == "forward-fill-then-median":

@@ -202,8 +202,8 @@ def _in_use(facts: NightFacts) -> Iterator[Element]:
     watch = facts.watch
     if watch is None:
         return
-    known = f"{watch.known:,} predictions can be held against what happened; {watch.waiting:,} wait for their outcome."
-    parts: list[Element] = [el("p", f"Version {watch.version} is in use. {known}")]
+    known = f"{watch.known:,} can be held against what happened, {watch.waiting:,} wait for their outcome"
+    parts: list[Element] = [el("p", f"Predictions of version {watch.version}: {known}.")]
     if watch.alerts:
         parts.append(el("p", "A round with new data is wished: " + "; ".join(watch.alerts) + ".", class_="lead warn"))
     if watch.windows:

@@ -5,16 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from connectors.pull import PullResult, pull
@@ -24,11 +19,11 @@ from connectors.sources.fhir_bulk import FhirBulkSettings
 from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
 from connectors.sources.files import FilesSettings
 from connectors.study_file import read_study
+from tests.servers.fhir_npm import serving
 from tests.servers.fhir_traps import FhirTraps
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 
-HERE = Path(__file__).parent / "fhir-server"
 STUDY = Path(__file__).parents[2] / "docs" / "examples" / "synthea" / "study.yaml"
 DATA = Path(os.environ.get("SPINNEY_DATA", Path(__file__).parents[2] / ".." / "shared" / "data")) / "fhir"
 KINDS = ("Patient", "Encounter", "Condition", "Observation", "MedicationRequest", "Procedure", "Immunization")
@@ -51,48 +46,13 @@ def resources() -> dict[str, Resources]:
 @pytest.fixture(scope="module")
 def base_url(resources: dict[str, Resources], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server with all resources in it."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("node and npm are not installed")
-    if not (HERE / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, capture_output=True)
     folder = tmp_path_factory.mktemp("fhir")
     for kind, of_kind in resources.items():
         entries = [{"resource": one} for one in of_kind.values()]
         bundle = {"resourceType": "Bundle", "type": "collection", "entry": entries}
         (folder / f"{kind}.json").write_text(json.dumps(bundle))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    program = HERE / "node_modules" / "@healro" / "smart-fhir-server" / "dist" / "cli" / "bin.js"
-    options = [
-        "--port",
-        str(port),
-        "--host",
-        "127.0.0.1",
-        "--no-auth",
-        "--data-dir",
-        str(folder),
-        "--log-level",
-        "error",
-    ]
-    with subprocess.Popen(["node", str(program), *options], cwd=folder, stdout=subprocess.DEVNULL) as server:
-        try:
-            address = f"http://127.0.0.1:{port}"
-            _await(f"{address}/metadata", server)
-            yield address
-        finally:
-            server.terminate()
-
-
-def _await(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and server.poll() is None:
-        try:
-            if httpx.get(url).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    pytest.fail(f"the FHIR server did not start (exit code {server.poll()})")
+    with serving(folder) as address:
+        yield address
 
 
 def read(files: tuple[Path, ...]) -> Resources:

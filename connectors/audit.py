@@ -55,6 +55,7 @@ WHAT = {
     "RoundKey": "this house's public key for the round",
     "Opening": "the opening of a round",
     "Roster": "the list of the houses and their public keys",
+    "Withdrawal": "that a house takes its trees back",
     "ApprovedRoster": "that this house has accepted a list of the houses",
     "InForce": "under which list of the houses rounds run from now on",
 }

@@ -24,6 +24,7 @@ from connectors.rounds import OVER, Opening, Over, SiteRound, Superseded, Throug
 from connectors.security import MessageId, ReAddressed, WrongSignature
 from connectors.site_file import SiteSettings
 from connectors.vault import CohortRef
+from connectors.withdrawal import obey_withdrawals
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
 from spinney.personalise import Outcome
 
@@ -75,8 +76,13 @@ class SiteNights(HouseNights):
         return CohortRef.model_validate_json(kept) if kept else None
 
     def look_at_roster(self) -> list[str]:
-        """Accept what needs no person; what people should know. NotApproved if rounds run without this house."""
+        """Accept what needs no person, obey withdrawals; what people should know.
+
+        NotApproved if rounds run without this house; withdrawals are obeyed also then.
+        """
         notes = renew_roster(self.papers, self.exchange, self.name)
+        registry = Registry(self.home, self.site.registry)
+        notes += obey_withdrawals(self.papers, self.exchange, registry, self.name)
         _ = self.papers.roster
         return notes
 

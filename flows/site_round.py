@@ -67,7 +67,8 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         raise
     manual = "manual" in (nights.site.admission, nights.study.choice.admission)
     if not manual:
-        Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=True)
+        good = part.outcome is not None and part.outcome.takes_over
+        Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=good)
     report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
     result = {
         **told(part),

@@ -15,13 +15,15 @@ from typing import Any, Protocol
 
 from connectors.keys import locked
 from connectors.memory import private_folder
+from connectors.registry.card import card, fair
 from connectors.registry.lineage import FULL, Lineage, lineage_of, without
 from connectors.registry.loader import WORDS, read_model, read_saved_words, write_model
 from connectors.registry.store import MODEL, RegistryFailed, Store, Version, quiet_mlflow
 from spinney.errors import CohortRejected
 from spinney.evidence import evidence_of, headline
 from spinney.model import FederatedForest
-from spinney.personalise import Outcome
+from spinney.outcome import Outcome
+from spinney.saved import Words
 from spinney.settings import Feature
 from spinney.study import Study
 
@@ -138,6 +140,18 @@ class Registry:
         numbers = {version.number for version in made}
         return [version for version in self.versions(study) if version.number in numbers]
 
+    def card(self, version: Version) -> str:
+        """What people should know about a version, in Markdown."""
+        return card(version, self.lineage(version), self.evidence(version), self.features(version))
+
+    def fair(self, version: Version) -> dict[str, Any]:
+        """What catalogues should know about it, as JSON-LD."""
+        return fair(version, self.lineage(version), self.evidence(version), self.features(version))
+
+    def features(self, version: Version) -> tuple[Feature, ...]:
+        """What a version asks about a patient."""
+        return self._words(version).features
+
     def _registered(
         self,
         model: FederatedForest,
@@ -195,11 +209,7 @@ class Registry:
             self.store.unpoint(alias, version.name)
         self.store.delete(still)
 
-    def features(self, version: Version) -> tuple[Feature, ...]:
-        """What a version asks about a patient."""
-        return self._words(version).features
-
-    def _words(self, version: Version) -> Any:
+    def _words(self, version: Version) -> Words:
         with self.store.files(version, f"{MODEL}/{DATA}/{DATA}/{WORDS}") as file:
             return read_saved_words(file.parent)
 

@@ -13,11 +13,13 @@ from typing import Any
 
 from connectors.coordinator_night import CoordinatorNights
 from connectors.house import read_coordinator
+from connectors.registry import CHAMPION
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights
 from connectors.village import COORDINATOR, Village
 from tests.chaos.house import WRITE_DOWN, run_house
 from tests.nights import others
+from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_village, simulated
 
 SITES = ("ash", "birch", "cedar")
@@ -36,6 +38,7 @@ class Disturbed:
         self._village = breast_village(folder, SITES, trees=4, schedule=PATIENCE)
         for name in SITES:
             _ = read_site(self._village.site_file(name)).vault.key  # who trains and who tests hangs on it
+            registry_in(self._village.home(name))
         reference = simulated(self._copy("reference"), study)
         self.model = reference.model_digest
         self.chosen = {name: outcome.model.digest for name, outcome in reference.outcomes.items()}
@@ -60,6 +63,8 @@ class Disturbed:
             for one in running.values():
                 one.result(LONGEST)
         self._check(village)
+        if house in village.sites:
+            self._check_registry(village, house)
         return village
 
     def _check(self, village: Village) -> None:
@@ -71,6 +76,11 @@ class Disturbed:
             assert kept is not None
             assert (kept["round"], kept["model"], kept["choice"]["model"]) == (1, self.model, self.chosen[name])
             assert not list(village.home(name).glob("keys/rounds/**/*.key")), "the round's key is destroyed"
+
+    def _check_registry(self, village: Village, name: str) -> None:
+        (version,) = registry_in(village.home(name)).versions(village.study)
+        found = (version.round, version.model_digest, version.aliases)
+        assert found == (1, self.chosen[name], (CHAMPION,)), f"the registry has {found}"
 
     def _run(self, village: Village, house: str, environment: Mapping[str, str]) -> int | None:
         role, file = ("site", village.site_file(house))

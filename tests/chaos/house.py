@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import connectors.checked
-import connectors.site_night
 import tasks.cohort
+import tasks.round
 from connectors.audit import Audit
 from connectors.exchange import Exchange
 from connectors.memory import History, Memory
 from connectors.night import HouseNights
+from connectors.registry import Registry
+from connectors.registry.store import Store
 from connectors.rounds import CoordinatorRound, SiteRound
 from connectors.security import Rounds
 
@@ -58,12 +60,20 @@ class Places:
         self._wrap(Rounds, "enter", lambda *_: "enter")
         self._wrap(SiteRound, "_reply", lambda _, ask, *__: f"answer {ask.step}")
         self._wrap(CoordinatorRound, "_ask", lambda _, step, *__: f"ask {step}")
+        self._wrap(Registry, "register", lambda *_: "register")
+        self._wrap(Registry, "settle", lambda *_, **__: "settle")
+        self._wrap(tasks.round, "write_site_report", lambda *_: "report")
+        self._wrap(tasks.round, "write_round_report", lambda *_: "report")
         self._wrap(HouseNights, "close", lambda *_: "close")
         # What comes after one of these is the next of them, so that dying before each is enough.
         self._wrap(Path, "replace", lambda _, target: _kept(target, house), ends=False)
         self._wrap(Exchange, "put", lambda _, address, *__: f"publish {address.step}", ends=False)
         self._wrap(Audit, "append", lambda _, entry, *__: f"note {entry.direction} {entry.step}", ends=False)
         self._wrap(History, "update", lambda *_: "remember what was scored", ends=False)
+        self._wrap(Store, "_ensure_registered", lambda *_: "make a version of the files", ends=False)
+        self._wrap(Store, "point", lambda _, alias, *__: f"point {alias}", ends=False)
+        self._wrap(Store, "unpoint", lambda _, alias, *__: f"unpoint {alias}", ends=False)
+        self._wrap(Store, "tag", lambda _, __, what, *___: f"tag {what}", ends=False)
         self._wrap(Rounds, "leave", lambda *_: "leave", ends=False)
         self._wrap(Memory, "forget", lambda *_: "forget", ends=False)
 

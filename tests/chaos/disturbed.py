@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 from connectors.coordinator_night import CoordinatorNights
 from connectors.house import read_coordinator
 from connectors.registry import CHAMPION
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights
-from connectors.village import COORDINATOR, Village
-from tests.chaos.house import WRITE_DOWN, run_house
+from connectors.village import Village
+from tests.chaos.forked import end_of, start_house
+from tests.chaos.house import WRITE_DOWN
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_village, simulated
@@ -26,7 +23,6 @@ SITES = ("ash", "birch", "cedar")
 PATIENCE = {"answer_minutes": 3, "opening_minutes": 3}
 LONGEST = 240.0
 KILLED = -9
-SLOW_TO_IMPORT = ["great_expectations", "mlflow", "flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
 
 
 class Disturbed:
@@ -42,8 +38,6 @@ class Disturbed:
         reference = simulated(self._copy("reference"), study)
         self.model = reference.model_digest
         self.chosen = {name: outcome.model.digest for name, outcome in reference.outcomes.items()}
-        self._fork = multiprocessing.get_context("forkserver")  # a house is up at once, though its libraries are slow
-        self._fork.set_forkserver_preload(SLOW_TO_IMPORT)
 
     def places(self, house: str) -> list[str]:
         """Every place that a house passes in an undisturbed night, in order."""
@@ -82,25 +76,10 @@ class Disturbed:
         found = (version.round, version.model_digest, version.aliases)
         assert found == (1, self.chosen[name], (CHAMPION,)), f"the registry has {found}"
 
-    def _run(self, village: Village, house: str, environment: Mapping[str, str]) -> int | None:
-        role, file = ("site", village.site_file(house))
-        if house == COORDINATOR:
-            role, file = ("coordinator", village.coordinator_file)
-        process: BaseProcess = self._fork.Process(target=_house, args=(environment, role, str(file)))
-        process.start()
-        process.join(LONGEST)
-        if process.is_alive():
-            process.kill()
-            process.join()
-            raise AssertionError(f"{house} did not end in {LONGEST:.0f} s")
-        return process.exitcode
+    def _run(self, village: Village, house: str, environment: Mapping[str, str]) -> int:
+        return end_of(start_house(village, house, environment), LONGEST)
 
     def _copy(self, name: str) -> Village:
         folder = self._folder / name
         shutil.copytree(self._village.folder, folder)
         return replace(self._village, folder=folder)
-
-
-def _house(environment: Mapping[str, str], *arguments: str) -> Any:
-    os.environ.update(environment)
-    run_house(*arguments)

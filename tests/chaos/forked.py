@@ -1,0 +1,48 @@
+"""Houses as processes that are up at once, though their libraries are slow to import: forked from one that has them.
+
+They inherit this process's environment as it is when the first of them starts, so all of them use one Prefect server.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
+
+from connectors.village import COORDINATOR, Village
+from tests.chaos.house import run_house
+
+SLOW_TO_IMPORT = ["great_expectations", "mlflow", "flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
+
+
+def start_house(village: Village, house: str, environment: Mapping[str, str]) -> BaseProcess:
+    """A night of one house, in round 1."""
+    fork = multiprocessing.get_context("forkserver")
+    fork.set_forkserver_preload(SLOW_TO_IMPORT)
+    process = fork.Process(target=_run, args=(dict(environment), *arguments_of(village, house)), name=house)
+    process.start()
+    return process
+
+
+def end_of(process: BaseProcess, seconds: float) -> int:
+    """How it ended; one that doesn't is killed."""
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        raise AssertionError(f"{process.name} did not end in {seconds:.0f} s")
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+def arguments_of(village: Village, house: str) -> tuple[str, str]:
+    """What tests.chaos.house is told."""
+    if house == COORDINATOR:
+        return "coordinator", str(village.coordinator_file)
+    return "site", str(village.site_file(house))
+
+
+def _run(environment: dict[str, str], role: str, file: str) -> None:
+    os.environ.update(environment)
+    run_house(role, file)

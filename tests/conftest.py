@@ -34,7 +34,7 @@ def prefect_server(prefect_database: Path, tmp_path_factory: pytest.TempPathFact
 def _say_everything() -> None:
     """Logs and events of this process go out while the server is there; later, they would be waited for in vain."""
     from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogHandler
+    from prefect.logging.handlers import APILogWorker
 
-    APILogHandler.flush()
+    APILogWorker.drain_all(timeout=20)
     EventsWorker.drain_all(timeout=20)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from connectors.audit import Audit
 from connectors.desk import Desk
-from connectors.exchange import Exchange, SystemClock
-from connectors.keys import Identity, RoundKey
-from connectors.memory import History, Memory
 from connectors.rounds import CoordinatorRound, Over, SiteRound
-from connectors.security import Rounds
-from spinney.cohort import Cohort, cohort_from_frame
+from spinney.cohort import Cohort
 from spinney.federation import Message
 from spinney.simulate import simulate
 from spinney.study import Study
-
-SITES = ("ash", "birch", "cedar")
-PATIENCE = timedelta(seconds=60)
+from tests.connectors.houses import PATIENCE, SITES, World, small_cohorts, small_study
 
 
 class Killed(BaseException):
@@ -35,62 +27,12 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    features = [{"name": f"x{n}", "kind": "continuous", "range": [-5, 5]} for n in range(5)]
-    settings = {"forest": {"trees": 8}, "choice": {"bootstrap": 100}}
-    return Study.model_validate({"name": "fever", "features": features, "label": {"name": "y"}, **settings})
+    return small_study()
 
 
 @pytest.fixture(scope="module")
 def cohorts(study: Study) -> dict[str, Cohort]:
-    made = {}
-    for number, site in enumerate(SITES):
-        rng = np.random.default_rng(number)
-        table = pd.DataFrame(rng.normal(size=(160, 5)), columns=[f"x{n}" for n in range(5)])
-        table["y"] = (table["x0"] + rng.normal(size=160) > 0).astype(int)
-        made[site] = cohort_from_frame(table, study)
-    return made
-
-
-class World:
-    """Four houses and a folder between them; houses can be started again."""
-
-    def __init__(self, folder: Path, study: Study, cohorts: Mapping[str, Cohort]) -> None:
-        self.folder, self.study, self.cohorts = folder, study, cohorts
-        (folder / "exchange").mkdir()
-        self.identities = {name: Identity.new() for name in ("coordinator", *SITES)}
-        self.roster = {name: identity.public for name, identity in self.identities.items()}
-
-    def home(self, name: str) -> Path:
-        return self.folder / name
-
-    def desk(self, name: str, number: int = 1) -> Desk:
-        key: RoundKey = Rounds(self.home(name), self.study.name, name).enter(number)
-        return Desk(
-            self.home(name),
-            name,
-            self.study.name,
-            self.study.digest,
-            number,
-            self.identities[name],
-            key,
-            self.roster,
-            Exchange.open(str(self.folder / "exchange")),
-            Audit(self.home(name) / "audit.jsonl"),
-            SystemClock(),
-        )
-
-    def coordinator(self, patience: timedelta = PATIENCE) -> CoordinatorRound:
-        memory = Memory(self.home("coordinator") / "rounds" / "1")
-        return CoordinatorRound(self.study, self.desk("coordinator"), SITES, memory, patience)
-
-    def site(self, name: str) -> SiteRound:
-        memory, history = Memory(self.home(name) / "rounds" / "1"), History(self.home(name) / "scored")
-        return SiteRound(self.study, self.desk(name), "coordinator", self.cohorts[name], memory, history)
-
-    def night(self, run: Mapping[str, Callable[[], object]]) -> dict[str, object]:
-        with ThreadPoolExecutor(len(run)) as pool:
-            started = {name: pool.submit(work) for name, work in run.items()}
-            return {name: future.result() for name, future in started.items()}
+    return small_cohorts(study)
 
 
 @pytest.fixture

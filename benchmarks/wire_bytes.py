@@ -1,0 +1,275 @@
+"""Bytes and seconds of a round over a folder, house by house: what is stored, and what one site sends and fetches.
+
+    python -m benchmarks.wire_bytes                      # the three federations of the table in README.md
+    python -m benchmarks.wire_bytes --sites 8 --trees 50 --rows 1000
+
+The yardstick is the compact size of the trees: the bytes of the packed forests before they are sealed. A site needs the
+forests of all others, so what it fetches is compared with the sum of those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+
+from connectors.audit import Audit
+from connectors.desk import PARCEL, Desk
+from connectors.exchange import Address, Exchange, SystemClock
+from connectors.keys import Identity
+from connectors.memory import History, Memory
+from connectors.rounds import CoordinatorRound, SiteRound
+from connectors.security import Rounds
+from spinney.cohort import Cohort, cohort_from_frame
+from spinney.simulate import simulate
+from spinney.study import Study
+
+COORDINATOR = "coordinator"
+PATIENCE = timedelta(minutes=20)
+FEATURES = 30
+
+
+class CountedExchange(Exchange):
+    """An exchange that counts what goes through it, by kind of message."""
+
+    sent: Counter[str]
+    fetched: Counter[str]
+
+    @classmethod
+    def counted(cls, folder: Path) -> CountedExchange:
+        exchange = cls.open(str(folder))
+        exchange.sent, exchange.fetched = Counter(), Counter()
+        return exchange
+
+    def put(self, address: Address, data: bytes) -> None:
+        super().put(address, data)
+        self.sent[_kind(address.step)] += len(data)
+
+    def get(self, address: Address, limit: int) -> bytes | None:
+        data = super().get(address, limit)
+        self.fetched[_kind(address.step)] += len(data or b"")
+        return data
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One round."""
+
+    name: str
+    seconds: float
+    compact: int  # bytes of all packed forests
+    sealed: int  # the same on the exchange
+    sent: Mapping[str, Counter[str]]  # house -> kind -> bytes
+    fetched: Mapping[str, Counter[str]]
+    same_digest: bool
+
+    @property
+    def sites(self) -> list[str]:
+        return [house for house in self.sent if house != COORDINATOR]
+
+    @property
+    def stored(self) -> int:
+        """Everything that lies on the exchange when the round is over."""
+        return sum(counts.total() for counts in self.sent.values())
+
+    @property
+    def needed(self) -> float:
+        """Compact bytes of the forests that one site needs, on average."""
+        return self.compact * (len(self.sites) - 1) / len(self.sites)
+
+    @property
+    def stored_ratio(self) -> float:
+        """Of all that is stored, to the trees times their recipients."""
+        return self.stored / (self.compact * (len(self.sites) - 1))
+
+    @property
+    def fetched_ratio(self) -> float:
+        """Of all that a site fetches, letters included, to the trees that it needs."""
+        return float(np.mean([self.fetched[site].total() for site in self.sites])) / self.needed
+
+    @property
+    def traffic_ratio(self) -> float:
+        """Of all that a site fetches and sends, its hidden counts included, to the trees that it needs."""
+        both = [self.fetched[site].total() + self.sent[site].total() for site in self.sites]
+        return float(np.mean(both)) / self.needed
+
+
+def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bool = True) -> Measured:
+    """One round of all houses, in threads of this process, over a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        houses = _Houses(Path(folder), study, cohorts)
+        begin = time.perf_counter()
+        with ThreadPoolExecutor(len(cohorts) + 1) as pool:
+            over = pool.submit(houses.coordinator().run)
+            parts = [pool.submit(houses.site(site).run, PATIENCE) for site in cohorts]
+            result = over.result()
+            for part in parts:
+                part.result()
+        seconds = time.perf_counter() - begin
+    if result.void:
+        raise SystemExit(f"{name}: the round is void: {result.void}")
+    same = not check or result.model == simulate(study, cohorts).model_digest
+    sent = {house: exchange.sent for house, exchange in houses.exchanges.items()}
+    fetched = {house: exchange.fetched for house, exchange in houses.exchanges.items()}
+    sealed = sum(counts["forests"] for counts in sent.values())
+    return Measured(name, seconds, sum(houses.compact), sealed, sent, fetched, same)
+
+
+class _Houses:
+    def __init__(self, folder: Path, study: Study, cohorts: Mapping[str, Cohort]) -> None:
+        self.folder, self.study, self.cohorts = folder, study, cohorts
+        (folder / "exchange").mkdir()
+        self.identities = {name: Identity.new() for name in (COORDINATOR, *cohorts)}
+        self.exchanges = {name: CountedExchange.counted(folder / "exchange") for name in self.identities}
+        self.compact: list[int] = []
+
+    def coordinator(self) -> CoordinatorRound:
+        memory = Memory(self.folder / COORDINATOR / "rounds" / "1")
+        return CoordinatorRound(self.study, self._desk(COORDINATOR), list(self.cohorts), memory, PATIENCE)
+
+    def site(self, name: str) -> SiteRound:
+        home = self.folder / name
+        memory, history = _Watched(home / "rounds" / "1", self.compact), History(home / "scored")
+        return SiteRound(self.study, self._desk(name), COORDINATOR, self.cohorts[name], memory, history)
+
+    def _desk(self, name: str) -> Desk:
+        home = self.folder / name
+        return Desk(
+            home,
+            name,
+            self.study.name,
+            self.study.digest,
+            1,
+            self.identities[name],
+            Rounds(home, self.study.name, name).enter(1),
+            {house: identity.public for house, identity in self.identities.items()},
+            self.exchanges[name],
+            Audit(home / "audit.jsonl"),
+            SystemClock(),
+        )
+
+
+class _Watched(Memory):
+    """A round's memory that tells the size of the forest that was grown."""
+
+    def __init__(self, folder: Path, compact: list[int]) -> None:
+        super().__init__(folder)
+        self.compact = compact
+
+    def __setitem__(self, key: str, value: object) -> None:
+        if key == "forest" and isinstance(value, bytes):
+            self.compact.append(len(value))
+        super().__setitem__(key, value)
+
+
+def _kind(step: str) -> str:
+    if step.startswith(PARCEL):
+        return "forests"
+    return "asks" if step.startswith("ask") else "counts" if step == "score" else "other letters"
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Federations to measure
+
+
+def study_of(features: Sequence[str], trees: int, ranges: Mapping[str, tuple[float, float]] | None = None) -> Study:
+    """BOFRF with default settings."""
+    spans = ranges or dict.fromkeys(features, (-5.0, 5.0))
+    described = [{"name": name, "kind": "continuous", "range": list(spans[name])} for name in features]
+    return Study.model_validate(
+        {"name": "wire", "features": described, "label": {"name": "y"}, "forest": {"trees": trees}}
+    )
+
+
+def breast_cancer(sites: int, trees: int) -> tuple[Study, dict[str, Cohort]]:
+    """The public data set, dealt to some sites."""
+    data = load_breast_cancer(as_frame=True)
+    table = data.data.rename(columns=lambda name: name.replace(" ", "_"))
+    ranges = {name: (0.0, float(np.ceil(table[name].max() * 1.1 * 1e3) / 1e3)) for name in table.columns}
+    study = study_of(list(table.columns), trees, ranges)
+    table["y"] = 1 - data.target
+    table = table.sample(frac=1, random_state=7)
+    return study, {f"site{n:02d}": cohort_from_frame(table.iloc[n::sites], study) for n in range(sites)}
+
+
+def made_up(sites: int, trees: int, rows: int) -> tuple[Study, dict[str, Cohort]]:
+    """Thirty features, ten of which matter, and noise."""
+    names = [f"x{n}" for n in range(FEATURES)]
+    study = study_of(names, trees)
+    cohorts = {}
+    for number in range(sites):
+        rng = np.random.default_rng(number)
+        table = pd.DataFrame(rng.normal(size=(rows, FEATURES)), columns=names)
+        table["y"] = (table[names[:10]].sum(axis=1) + 3 * rng.normal(size=rows) > 0).astype(int)
+        cohorts[f"site{number:02d}"] = cohort_from_frame(table, study)
+    return study, cohorts
+
+
+HEAD = (
+    "| federation | seconds | compact trees | on the exchange | stored / (trees x recipients) | fetched by a site / "
+    "trees that it needs | and with what it sends |\n|---|---|---|---|---|---|---|"
+)
+
+
+def row(one: Measured) -> str:
+    """A line of the table."""
+    cells = [
+        one.name,
+        f"{one.seconds:.1f}",
+        _size(one.compact),
+        _size(one.stored),
+        f"{one.stored_ratio:.2f}",
+        f"{one.fetched_ratio:.2f}",
+        f"{one.traffic_ratio:.2f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def kinds(one: Measured) -> Iterator[str]:
+    """What a site fetches and sends on average, by kind."""
+    for way, counts in (("fetches", one.fetched), ("sends", one.sent)):
+        total = sum((counts[site] for site in one.sites), Counter[str]())
+        parts = ", ".join(f"{_size(round(size / len(one.sites)))} {kind}" for kind, size in sorted(total.items()))
+        yield f"  a site {way}: {parts}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.2f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sites", type=int, default=20)
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--rows", type=int, help="made-up rows per site, instead of the three federations")
+    chosen = parser.parse_args()
+    if chosen.rows:
+        name = f"{chosen.sites} sites x {chosen.trees} trees, {chosen.rows} rows each"
+        wanted = {name: made_up(chosen.sites, chosen.trees, chosen.rows)}
+    else:
+        wanted = {
+            "4 sites x 25 trees, breast cancer": breast_cancer(4, 25),
+            "20 sites x 100 trees, 150 rows each": made_up(20, 100, 150),
+            "20 sites x 100 trees, 3000 rows each": made_up(20, 100, 3000),
+        }
+    lines = [HEAD]
+    for name, (study, cohorts) in wanted.items():
+        one = measure(name, study, cohorts)
+        lines.append(row(one))
+        print(name, "" if one.same_digest else "ANOTHER DIGEST THAN THE SIMULATION", *kinds(one), sep="\n", flush=True)
+    print("\n".join(["", *lines]))
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal
 
 from pydantic import Field
 
-from connectors.memory import write_whole
+from connectors.memory import room_in, write_whole
 from spinney.base import Settings
 from spinney.errors import SpinneyError
 
@@ -162,7 +162,7 @@ class Audit:
         """Write one line; it is on disk when this returns. Processes take turns."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "r+b") as file:
+        with room_in(self.path.parent), os.fdopen(handle, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             head, half = self._end(file)
             file.seek(head.size)

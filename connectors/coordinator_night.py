@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from connectors import security
+from connectors.desk import addresses
 from connectors.exchange import Clock
 from connectors.house import CoordinatorSettings
 from connectors.night import HouseNights
 from connectors.papers import Papers, the_study
 from connectors.renewal import effective_roster
-from connectors.rounds import CoordinatorRound, Over, Through, directly
+from connectors.rounds import LARGEST_NOTE, CoordinatorRound, Over, Through, directly
+from connectors.security import EnvelopeRefused, MessageId, is_of_another_study
+from spinney.errors import Refused
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,28 @@ class CoordinatorNights(HouseNights):
         """The round to run: the one that was begun and not ended, or the next. A new machine asks the exchange."""
         if wanted is not None:
             return wanted
-        known = max((self.rounds.newest, *self.exchange.rounds(self.study.name, self.name)))
-        return self.rounds.unfinished or known + 1
+        listed = sorted(self.exchange.rounds(self.study.name, self.name), reverse=True)
+        opened = (number for number in listed if number <= self.rounds.newest or self._was_opened(number))
+        return self.rounds.unfinished or max(self.rounds.newest, next(opened, 0)) + 1
+
+    def _was_opened(self, number: int) -> bool:
+        """Whether this coordinator has opened a round of that number; anybody could have planted a folder."""
+        message = MessageId(self.study.digest, number, "opening", 1, self.name)
+        for address in addresses(self.study.name, self.name, number, "opening"):
+            for version in self.papers.approved_versions:
+                try:
+                    sealed = self.exchange.get(address, LARGEST_NOTE)
+                    if sealed is None:
+                        return False
+                    security.open(sealed, message, self.papers.approved(version).keys, None, LARGEST_NOTE)
+                except EnvelopeRefused as reason:
+                    if is_of_another_study(reason):
+                        return True
+                except Refused:
+                    break
+                else:
+                    return True
+        return False
 
     def run(self, number: int, through: Through = directly) -> Ended:
         """Open the round and ask until it is over."""

@@ -31,6 +31,13 @@ SPARES = 3
 T = TypeVar("T")
 
 
+def addresses(study: str, sender: str, round: int, step: str, attempt: int = 1) -> Iterator[Address]:
+    """Where a message may be, in the order in which its sender tries and its readers look."""
+    yield Address(study, sender, round, step, attempt)
+    for spare in range(1, SPARES + 1):
+        yield Address(study, sender, round, f"{step}-spare{spare}", attempt)
+
+
 @dataclass(frozen=True)
 class Desk:
     """Everything that a house needs to write and read letters in one round of one study."""
@@ -64,9 +71,12 @@ class Desk:
         """
         kept = private_folder(self.home / "outbox" / self.study / str(self.round)) / f"{step}.{attempt}"
         if not kept.exists():
-            sealed = security.seal(write(), self._message(self.me, step, attempt), self.identity, recipients)
-            write_whole(kept, sealed)
-            self._note("sent", kind, ", ".join(sorted(recipients)), title or step, sealed)
+            draft = kept.with_name(f"{kept.name}.sealed")  # becomes `kept` once the log tells of it, not before
+            if not draft.exists():
+                message = self._message(self.me, step, attempt)
+                write_whole(draft, security.seal(write(), message, self.identity, recipients))
+            self._note("sent", kind, ", ".join(sorted(recipients)), title or step, draft.read_bytes())
+            draft.rename(kept)
         self.insist(lambda: self._place(step, attempt, kept.read_bytes()))
 
     def has_sent(self, step: str, attempt: int) -> bool:
@@ -78,7 +88,7 @@ class Desk:
 
         Refused is raised only for what the sender has signed as this very message.
         """
-        for address in self._addresses(sender, step, attempt):
+        for address in addresses(self.study, sender, self.round, step, attempt):
             if address in self._passed_over:  # objects are written once, so it is still what it was
                 continue
             try:
@@ -114,7 +124,7 @@ class Desk:
         self.audit.append(entry.model_copy(update={"round": self.round, "words": str(reason)}), self.clock.now())
 
     def _place(self, step: str, attempt: int, sealed: bytes) -> None:
-        for address in self._addresses(self.me, step, attempt):
+        for address in addresses(self.study, self.me, self.round, step, attempt):
             try:
                 return self.exchange.put(address, sealed)
             except SecondCopy as taken:
@@ -140,11 +150,6 @@ class Desk:
         if address not in self._passed_over:
             self._passed_over[address] = reason
             self.refused(sender, step, reason)
-
-    def _addresses(self, sender: str, step: str, attempt: int) -> Iterator[Address]:
-        yield Address(self.study, sender, self.round, step, attempt)
-        for spare in range(1, SPARES + 1):
-            yield Address(self.study, sender, self.round, f"{step}-spare{spare}", attempt)
 
     def _note(self, direction: str, kind: str, peer: str, step: str, sealed: bytes) -> None:
         digest = hashlib.sha256(sealed).hexdigest()

@@ -6,12 +6,14 @@ nothing is ever unpickled.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,26 @@ from spinney.errors import SpinneyError
 KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,120}$")
 
 
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 class MemoryDamaged(SpinneyError):
     """A file of the house is not what it was when it was written."""
+
+
+class DiskFull(SpinneyError):
+    """There is no room left in the house; what was written before is whole."""
+
+
+@contextmanager
+def room_in(folder: Path) -> Iterator[None]:
+    """A full disk in one line that says what to do; any other error as it is."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise DiskFull(f"no room left in {folder}: make room and start again; what was done so far is kept") from None
 
 
 class Memory(MutableMapping[str, Any]):
@@ -115,7 +135,7 @@ class History(MutableMapping[str, int]):
             return
         lines = "".join(json.dumps([digest, round_]) + "\n" for digest, round_ in new.items())
         handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with room_in(self._path.parent), os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write("\n" + lines)  # a line of its own, whatever a killed writer left behind
             file.flush()
             os.fsync(file.fileno())
@@ -134,15 +154,16 @@ class History(MutableMapping[str, int]):
 def write_whole(path: Path, data: bytes) -> None:
     """All of it or nothing, readable by this house only."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with room_in(path.parent):
+        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def private_folder(folder: Path) -> Path:

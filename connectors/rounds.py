@@ -34,6 +34,7 @@ from spinney.study import Study
 INTRODUCTIONS = (Description, Enrolment)  # they bring a site's round key
 OVER, DECLINED = "over", "declined"
 LARGEST_LETTER = wire.LARGEST + 64 * 1024
+LARGEST_NOTE = 64 * 1024  # of what all may read: an opening or an end
 LOOKS_BETWEEN_LISTINGS = 20
 
 Through = Callable[[str, Callable[[], Any]], Any]

@@ -251,6 +251,11 @@ def open(
         raise Damaged(message, "its sender signed a content that can't be decrypted", by_sender=True) from None
 
 
+def is_of_another_study(reason: EnvelopeRefused) -> bool:
+    """Whether the only thing wrong with a message is that its sender has changed the study since, or not yet."""
+    return isinstance(reason, ReAddressed) and str(reason).endswith("(another study)")
+
+
 def _signed(header: bytes, body: bytes, signer: Identity) -> bytes:
     start = START.pack(MAGIC, VERSION, len(header), len(body))
     digest = _digest(start, header, body)

@@ -12,6 +12,7 @@ from typing import Any
 from connectors import security, wire
 from connectors.audit import Entry
 from connectors.champion import after_the_round, incumbent_of
+from connectors.desk import addresses
 from connectors.encoded import read_encoded
 from connectors.exchange import Address, Clock
 from connectors.memory import History
@@ -20,15 +21,13 @@ from connectors.papers import NotApproved, Papers, the_study
 from connectors.registry import Registry
 from connectors.renewal import renew_roster
 from connectors.roster import Roster
-from connectors.rounds import OVER, Opening, Over, SiteRound, Superseded, Through, directly
-from connectors.security import MessageId, ReAddressed, WrongSignature
+from connectors.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteRound, Superseded, Through, directly
+from connectors.security import EnvelopeRefused, MessageId, WrongSignature, is_of_another_study
 from connectors.site_file import SiteSettings
 from connectors.vault import CohortRef
 from connectors.withdrawal import obey_withdrawals
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
 from spinney.personalise import Outcome
-
-LARGEST_NOTE = 64 * 1024
 
 
 class NotOpened(RoundVoid):
@@ -66,7 +65,7 @@ class SiteNights(HouseNights):
         super().__init__(site.name, site.home, site.exchange, papers, clock)
         self.site, self.coordinator = site, papers.coordinator
         self._seen: dict[int, Found | None] = {}
-        self._noted: set[tuple[int, str]] = set()
+        self._passed_over: set[Address] = set()
 
     @property
     def pinned(self) -> CohortRef | None:
@@ -169,11 +168,15 @@ class SiteNights(HouseNights):
             content = self._signed(number, "opening")
             if content is None:
                 return None
-            self._seen[number] = self._checked(number, content) if content else None
+            self._seen[number] = self._checked(number, content)
         return self._seen[number]
 
     def _checked(self, number: int, content: bytes) -> Found | None:
-        opening = wire.unpack(content, Opening)
+        try:
+            opening = wire.unpack(content, Opening)
+        except Refused as reason:
+            self._note_refusal(number, "opening", reason)
+            return None
         if (opening.round, opening.study) != (number, self.study.digest):
             return None
         return Found(number, opening.roster, hashlib.sha256(content).hexdigest())
@@ -182,21 +185,23 @@ class SiteNights(HouseNights):
         return bool(self._signed(number, OVER))
 
     def _signed(self, number: int, step: str) -> bytes | None:
-        """What the coordinator has signed for all to read: None if nothing is there, empty if it was refused."""
+        """What the coordinator has signed for all to read; what others have left there is passed over."""
         message = MessageId(self.study.digest, number, step, 1, self.coordinator)
-        try:
-            sealed = self.exchange.get(Address(self.study.name, self.coordinator, number, step, 1), LARGEST_NOTE)
-            return None if sealed is None else self._by_coordinator(sealed, message)
-        except ReAddressed as reason:
-            if "another study" in str(reason):
-                raise Declined(
-                    f"{self.coordinator} runs round {number} with a study that nobody here has approved; "
-                    "look at it and approve it: spinney site approve STUDY"
-                ) from None
-            self._note_refusal(number, step, reason)
-        except Refused as reason:
-            self._note_refusal(number, step, reason)
-        return b""
+        for address in addresses(self.study.name, self.coordinator, number, step):
+            if address in self._passed_over:
+                continue
+            try:
+                sealed = self.exchange.get(address, LARGEST_NOTE)
+                return None if sealed is None else self._by_coordinator(sealed, message)
+            except Refused as reason:
+                if isinstance(reason, EnvelopeRefused) and is_of_another_study(reason):
+                    raise Declined(
+                        f"{self.coordinator} runs round {number} with a study that nobody here has approved; "
+                        "look at it and approve it: spinney site approve STUDY"
+                    ) from None
+                self._passed_over.add(address)
+                self._note_refusal(number, step, reason)
+        return None
 
     def _by_coordinator(self, sealed: bytes, message: MessageId) -> bytes:
         """What the coordinator has signed, also if it has changed its key since this night began."""
@@ -219,10 +224,6 @@ class SiteNights(HouseNights):
         return security.open(sealed, message, last, None, LARGEST_NOTE)
 
     def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
-        """Once a night, however often one looks at it."""
-        if (number, step) in self._noted:
-            return
-        self._noted.add((number, step))
         entry = Entry(
             direction="refused",
             kind=type(reason).__name__,

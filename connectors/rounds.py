@@ -353,35 +353,31 @@ class SiteRound:
         self._through(title(ask.step, order, self.study), lambda: self._reply(ask, order, coordinator_key))
 
     def _reply(self, ask: Ask, order: Message, coordinator_key: bytes) -> None:
-        def reply() -> bytes:
-            if isinstance(order, Decline):  # what came can't be answered, and the others need not wait for it
-                return self._declined(ask, order)
-            try:
-                message = self._part.answer(ask.step, order)
-                disclosure.check(message, self.study)
-            except Refused as reason:
-                self.desk.refused(self.coordinator, ask.step, reason)
-                message = Decline(str(reason))
+        """Answer once. Only the last step is done again after a restart: its result is this house's own model."""
+        if self.desk.has_sent(ask.step, ask.attempt) and ask.step != "finish":
+            kind, content = "", b""  # what was sent is published again as it was
+        else:
+            message = order if isinstance(order, Decline) else self._answered(ask, order)
+            kind, content = type(message).__name__, wire.squeeze(wire.encode(message))
             if isinstance(message, Decline):
-                return self._declined(ask, message)
-            return wire.squeeze(wire.encode(message))
+                self._house.memory[DECLINED] = ask.step
+        self.desk.publish(ask.step, ask.attempt, kind, lambda: content, {self.coordinator: coordinator_key})
 
-        # What was sent before is published again as it was. Only the last step is done again after a restart, because
-        # its result is this house's own model.
-        again = self.desk.has_sent(ask.step, ask.attempt) and ask.step != "finish"
-        content = b"" if again else reply()
-        recipients = {self.coordinator: coordinator_key}
-        self.desk.publish(ask.step, ask.attempt, f"answer to {ask.step}", lambda: content, recipients)
-
-    def _declined(self, ask: Ask, reason: Decline) -> bytes:
-        self._house.memory[DECLINED] = ask.step
-        return wire.squeeze(wire.encode(reason))
+    def _answered(self, ask: Ask, order: Message) -> Message:
+        try:
+            message = self._part.answer(ask.step, order)
+            disclosure.check(message, self.study)
+        except Refused as reason:
+            self.desk.refused(self.coordinator, ask.step, reason)
+            return Decline(str(reason))
+        return message
 
     def _verify(self, site: str, words: bytes, signature: bytes) -> bool:
         return site in self.desk.roster and verify(self.desk.roster[site], words, signature)
 
     def _look(self, step: str) -> bytes | None:
-        return self.desk.look(self.coordinator, step, 1, step, LARGEST_LETTER)
+        kind = {"opening": "Opening", OVER: "Over"}.get(step, "Ask")
+        return self.desk.look(self.coordinator, step, 1, kind, LARGEST_LETTER)
 
     def _next(self, number: int, patience: timedelta) -> Ask | Over:
         """What the coordinator says next: the ask of this number, or that it is over."""

@@ -86,7 +86,7 @@ def test_what_was_sent_and_received_is_in_every_house_s_log(world: World) -> Non
         audit = Audit(world.home(name) / "audit.jsonl")
         audit.verify()
         kinds = {(line.entry.direction, line.entry.kind) for line in audit.lines()}
-        assert ("sent", "answer to grow") in kinds or name == "coordinator"
+        assert ("sent", "MaskedCounts") in kinds or name == "coordinator"
         assert not [line for line in audit.lines() if line.entry.direction == "refused"]
 
 

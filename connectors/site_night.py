@@ -110,6 +110,14 @@ class SiteNights(HouseNights):
             except Superseded:
                 found = self.await_opening()
 
+    def give_up(self, reason: str) -> None:
+        """The round that was begun here came to nothing; the next night begins afresh."""
+        number = self.rounds.unfinished
+        if number is not None:
+            self.close(
+                number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
+            )
+
     def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> Part:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()

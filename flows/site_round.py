@@ -12,18 +12,17 @@ from pydantic import Field
 from connectors.admission import NOT_NEEDED, WAITING
 from connectors.checked import Checked
 from connectors.pull import PullReport
-from connectors.registry import Registry
 from connectors.report_gather import site_facts
 from connectors.site_file import read_site
-from connectors.site_night import SiteNights, told
+from connectors.site_night import Part, SiteNights, told
 from connectors.vault import CohortRef
 from flows.admit import admit
 from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
-from spinney.errors import SpinneyError
+from spinney.errors import RoundVoid, SpinneyError
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
-from tasks.round import look_at_roster, register_model, report_night, standing, wait_for_opening
+from tasks.round import look_at_roster, register_model, report_night, settle_model, standing, wait_for_opening
 
 
 class SiteRound(Settings):
@@ -54,21 +53,16 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     """The night itself; one that came to nothing has a report, too, and keeps the champion."""
     tonight = Tonight()
     try:
-        look_at_roster(nights)
-        tonight.cohort = nights.pinned or checked_cohort(nights, night.site, tonight)
-        opened = wait_for_opening(nights, night.number)
-        rename_run(nights.study.name, f"round {opened.number}", nights.name)
-        steps = Steps(nights.name, nights.study.name)
-        part = nights.take_part(opened, tonight.cohort, steps)
-        steps.end()
+        part = answered(nights, night, tonight)
         version = register_model(nights, part)
     except SpinneyError as reason:
         report_night(nights, site_facts(nights, None, missed=str(reason), **tonight.known))
+        if isinstance(reason, RoundVoid):
+            nights.give_up(str(reason))
         raise
     manual = "manual" in (nights.site.admission, nights.study.choice.admission)
     if not manual:
-        good = part.outcome is not None and part.outcome.takes_over
-        Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=good)
+        settle_model(nights, part, version)
     report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
     result = {
         **told(part),
@@ -81,11 +75,25 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     return result
 
 
+def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
+    """From the patients to the end of the round. A round that was begun goes on with the cohort that it has."""
+    look_at_roster(nights)
+    begun, pinned = nights.rounds.unfinished, nights.pinned
+    cohort = pinned or checked_cohort(nights, night.site, tonight)
+    opened = wait_for_opening(nights, night.number)
+    if pinned and opened.number != begun:
+        cohort = checked_cohort(nights, night.site, tonight)
+    rename_run(nights.study.name, f"round {opened.number}", nights.name)
+    steps = Steps(nights.name, nights.study.name)
+    part = nights.take_part(opened, cohort, steps)
+    steps.end()
+    return part
+
+
 @dataclass
 class Tonight:
-    """What the night has found out so far, for its report. After a restart the cohort is known and not how it came."""
+    """What the night has found out so far, for its report. After a restart nobody knows how the cohort came."""
 
-    cohort: CohortRef | None = None
     pulled: PullReport | None = None
     checked: Checked | None = None
 

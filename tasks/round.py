@@ -44,6 +44,14 @@ def register_model(nights: SiteNights, part: Part) -> Version:
     return Registry(nights.home, nights.site.registry).register(nights.study, part.outcome, lineage)
 
 
+@task(task_run_name="settle who is champion after round {part.number}", **NO_TRACE)
+@quietly
+def settle_model(nights: SiteNights, part: Part, version: Version) -> None:
+    """Promote tonight's model, unless the champion is better beyond noise or a person has to look first."""
+    takes_over = part.outcome is not None and part.outcome.takes_over
+    Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=takes_over)
+
+
 def standing(nights: SiteNights, version: Version) -> Standing:
     """What the registry says after the night."""
     champion = Registry(nights.home, nights.site.registry).find(nights.study.name, CHAMPION)

@@ -52,6 +52,11 @@ class Part:
     outcome: Outcome | None
     cohort: CohortRef
 
+    @property
+    def takes_over(self) -> bool:
+        """Whether tonight's model is to be used: the champion is not better, and no question is open."""
+        return self.outcome is not None and self.outcome.takes_over
+
 
 class SiteNights(HouseNights):
     """A site's rounds of one study."""

@@ -60,14 +60,14 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         if isinstance(reason, RoundVoid):
             nights.give_up(str(reason))
         raise
-    manual = "manual" in (nights.site.admission, nights.study.choice.admission)
-    if not manual:
+    waits = part.takes_over and "manual" in (nights.site.admission, nights.study.choice.admission)
+    if not waits:
         settle_model(nights, part, version)
     report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
     result = {
         **told(part),
         "version": version.number,
-        "admission": WAITING if manual else NOT_NEEDED,
+        "admission": WAITING if waits else NOT_NEEDED,
         "run": str(runtime.flow_run.id),
     }
     nights.close(part.number, result)

@@ -48,8 +48,7 @@ def register_model(nights: SiteNights, part: Part) -> Version:
 @quietly
 def settle_model(nights: SiteNights, part: Part, version: Version) -> None:
     """Promote tonight's model, unless the champion is better beyond noise or a person has to look first."""
-    takes_over = part.outcome is not None and part.outcome.takes_over
-    Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=takes_over)
+    Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=part.takes_over)
 
 
 def standing(nights: SiteNights, version: Version) -> Standing:

@@ -11,8 +11,8 @@ BIN := .venv/bin
 READY := .venv/.synced
 ARGS ?=
 
-DEMO := demo
-DEMO_LABEL := readmitted
+DEMO ?= demo
+NIGHT ?= 1
 
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
@@ -31,10 +31,8 @@ $(READY): uv.lock pyproject.toml
 	.tools/bin/uv sync --frozen --compile-bytecode --python $(BIN)/python
 	@touch $@
 
-demo: $(READY) ## Make five hospitals up in demo/, write their study and run one federated round.
-	$(BIN)/spinney demo data --out $(DEMO)
-	$(BIN)/spinney study infer $(DEMO) --label $(DEMO_LABEL) --output $(DEMO)/study.yaml --force
-	$(BIN)/spinney simulate $(DEMO)/study.yaml --data $(DEMO) $(ARGS)
+demo: $(READY) ## A whole night of four made-up hospitals in demo/ (NIGHT=2 for the next one).
+	$(BIN)/spinney demo night --night $(NIGHT) --out $(DEMO) $(ARGS)
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
 	$(BIN)/python -m pytest --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)

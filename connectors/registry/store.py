@@ -31,6 +31,7 @@ QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "1",
     "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_UV_AUTO_DETECT": "false",  # or it copies the project files of the folder that it happens to run in
     "MLFLOW_LOG_UV_FILES": "false",
 }

@@ -15,7 +15,7 @@ COMMANDS = {
     "admission": ("flows.cli.admission:admission", "Decide whether a federated model may be used at this site."),
     "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
     "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
-    "demo": ("flows.cli.demo:demo", "Make up data to try Spinney on."),
+    "demo": ("flows.cli.demo:demo", "Make up hospitals, and let them run a night."),
     "keys": ("flows.cli.keys:keys", "Make, show and rotate this house's signing key."),
     "model": ("flows.cli.model:model", "List, compare, promote, roll back and export this site's models."),
     "predict": ("flows.cli.predict:predict", "Score the rows of a file with a model of this site."),

@@ -1,7 +1,11 @@
-"""spinney demo: made-up hospitals to try everything on."""
+"""spinney demo: made-up hospitals to try everything on, and a whole night of them."""
 
 from __future__ import annotations
 
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -9,7 +13,7 @@ import click
 
 @click.group()
 def demo() -> None:
-    """Make up data to try Spinney on."""
+    """Make up hospitals to try Spinney on."""
 
 
 @demo.command()
@@ -30,3 +34,41 @@ def data(sites: int, patients: int, out: Path, seed: int) -> None:
     files = write_tables(out, sites, patients, seed)
     click.echo(f"{len(files)} hospitals in {out}: {', '.join(files)}")
     click.echo(f"Next: spinney study infer {out} --label {world_study().label.name} -o {out}/study.yaml")
+
+
+@demo.command(short_help="A whole night of four hospitals.")
+@click.option("--night", type=click.IntRange(1, 60), default=1, show_default=True, help="Every night knows a day more.")
+@click.option("--out", type=click.Path(path_type=Path), default="demo", show_default=True, help="Folder of the world.")
+@click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
+def night(night: int, out: Path, as_json: bool) -> None:
+    """Let four made-up hospitals and a coordinator run a whole night under one Prefect server.
+
+    The hospitals have their data in SQLite, behind a FHIR server, in PostgreSQL and as FHIR files. Everything is in one
+    folder, and nothing runs afterwards. A night that was interrupted goes on where it stopped; one that is done is
+    shown.
+    """
+    from flows.cli.demo_show import Progress, gather, show
+    from flows.world.night import run_night
+    from flows.world.setting import World
+
+    world = World(out.resolve())
+    done = world.is_done(night)
+    seconds = None
+    if not done:
+        with Progress(world, quiet=as_json) as progress, terminated_politely():
+            seconds = run_night(world, night, progress.tell, progress.show)
+    told = gather(world, night, seconds)
+    if as_json:
+        click.echo(json.dumps(told, indent=2, allow_nan=False))
+    else:
+        show(told, already=done)
+
+
+@contextmanager
+def terminated_politely() -> Iterator[None]:
+    """A request to end the process ends it as Ctrl-C does: everything that was started is stopped first."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,150 @@
+"""A whole night of the made-up world: set it up, run all houses under one Prefect server, watch, stop everything."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from connectors.memory import private_folder
+from flows.world.prefect_server import (
+    PrefectServer,
+    is_migrated,
+    migrated_database,
+    start_process,
+    stop_process,
+    template_folder,
+)
+from flows.world.setting import LOCK, Tell, World, found, refuse_strangers, tonight
+from spinney.errors import SpinneyError
+
+LOOK_EVERY = 0.4
+UNNAMED = re.compile(r"-[0-9a-f]{3}$")  # what Prefect calls a task run before it starts
+
+
+class NightFailed(SpinneyError):
+    """Some houses did not end their night; the message says which and why."""
+
+
+class WrongNight(SpinneyError):
+    """This night can't be run now."""
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What a house is at, as Prefect tells it."""
+
+    step: str
+    state: str
+    """PENDING, RUNNING, COMPLETED, FAILED ..."""
+    reason: str = ""
+
+
+Show = Callable[[Mapping[str, Doing]], None]
+
+
+def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
+    """Run a night that has not been run; says how many seconds it took after everything was set up."""
+    if night > 1 and not world.is_done(night - 1):
+        raise WrongNight(f"night {night} follows night {night - 1}, which has not been run; run that one first")
+    with alone(world.folder), running(world, night, tell) as server:
+        end_orphans(server.api)
+        tell(f"night {night}: five flows under {server.ui}")
+        began = time.monotonic()
+        command = [sys.executable, "-m", "flows.world.houses", str(world.folder), str(night)]
+        houses = start_process(command, server.environment, server.home / "houses.log")
+        try:
+            while houses.poll() is None:
+                show(look(server.api, night))
+                time.sleep(LOOK_EVERY)
+        finally:
+            stop_process(houses, patience=5)
+        doing = look(server.api, night)
+        show(doing)
+    if not world.is_done(night):
+        raise NightFailed(_why(doing, server.home / "houses.log"))
+    return time.monotonic() - began
+
+
+@contextmanager
+def running(world: World, night: int, tell: Tell) -> Iterator[PrefectServer]:
+    """Tonight's world and its Prefect server, which starts while the data are written."""
+    found(world, tell)
+    template = template_folder(world.folder)
+    if not is_migrated(template):
+        tell("making Prefect's database, once for all worlds")
+    server = PrefectServer(world.folder / "prefect", migrated_database(template))
+    try:
+        with ThreadPoolExecutor(1) as aside:
+            starting = aside.submit(server.start)
+            try:
+                with tonight(world, night, tell):
+                    tell("waiting for the Prefect server")
+                    starting.result()
+                    yield server
+            finally:
+                server.stop()
+    finally:
+        server.stop()  # if we were interrupted before it had even begun
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One run in a folder at a time."""
+    refuse_strangers(folder)
+    with (private_folder(folder) / LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise WrongNight(f"the world in {folder} is at work already; wait for it, or run: spinney down") from None
+        yield
+
+
+def look(api: str, night: int) -> dict[str, Doing]:
+    """What every house is at; nothing while the server has no answer."""
+    try:
+        runs = _ask(api, "flow_runs", {"flow_runs": {"tags": {"all_": [f"night-{night}"]}}})
+        live = [run for run in reversed(runs) if run["state_type"] != "CRASHED"]
+        newest = {tag: run for run in live for tag in run["tags"] if tag != f"night-{night}"}
+        ids = [run["id"] for run in newest.values()]
+        steps = _ask(api, "task_runs", {"flow_runs": {"id": {"any_": ids}}}) if ids else []
+    except (httpx.HTTPError, ValueError):
+        return {}
+    last: dict[str, str] = {}
+    for step in steps:
+        if not UNNAMED.search(step["name"]):
+            last.setdefault(step["flow_run_id"], step["name"])
+    return {
+        house: Doing(last.get(run["id"], "waiting"), run["state_type"], (run["state"] or {}).get("message") or "")
+        for house, run in newest.items()
+    }
+
+
+def end_orphans(api: str) -> None:
+    """Runs whose processes were stopped with everything else would look alive for ever."""
+    lost = {"state": {"type": "CRASHED", "message": "stopped with its world"}, "force": True}
+    for run in _ask(api, "flow_runs", {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}):
+        httpx.post(f"{api}/flow_runs/{run['id']}/set_state", json=lost, timeout=10, trust_env=False).raise_for_status()
+
+
+def _ask(api: str, what: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Runs by Prefect's API, the newest first."""
+    content = {**wanted, "sort": "EXPECTED_START_TIME_DESC", "limit": 200}
+    answer = httpx.post(f"{api}/{what}/filter", json=content, timeout=10, trust_env=False)
+    answer.raise_for_status()
+    found: list[dict[str, Any]] = answer.json()
+    return found
+
+
+def _why(doing: Mapping[str, Doing], log: Path) -> str:
+    failed = [f"{house}: {one.reason}" for house, one in sorted(doing.items()) if one.state not in ("COMPLETED",)]
+    return "; ".join([*failed, f"more is in {log}"])

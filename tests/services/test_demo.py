@@ -1,0 +1,155 @@
+"""The demo as people run it: a whole night, the next one, an interruption; and nothing is left running."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.audit import Audit
+from connectors.vault import PSEUDONYM_BYTES, Vault
+from connectors.world.history import make_history
+from connectors.world.site import world_study
+from connectors.world.table import finished_table
+from flows.world.setting import World
+from spinney.cohort import cohort_from_frame
+from spinney.simulate import simulate
+
+SPINNEY = Path(sys.executable).parent / "spinney"
+pytestmark = [pytest.mark.service, pytest.mark.timeout(1500)]
+
+
+def demo(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [SPINNEY, "demo", "night", "--out", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1200)
+
+
+def left_running(folder: Path) -> list[str]:
+    """Processes that speak of this folder."""
+    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
+    return [line for line in found.stdout.splitlines() if str(folder) in line and str(os.getpid()) not in line.split()]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world whose first night was interrupted in the middle of the round."""
+    folder = tmp_path_factory.mktemp("demo") / "world"
+    log = folder.with_suffix(".log")
+    with log.open("w") as out:
+        run = subprocess.Popen([SPINNEY, "demo", "night", "--out", str(folder)], stdout=out, stderr=out)
+        try:
+            end = time.monotonic() + 900
+            while "grow" not in log.read_text():
+                assert run.poll() is None, log.read_text()
+                assert time.monotonic() < end, log.read_text()
+                time.sleep(0.2)
+            run.send_signal(signal.SIGINT)
+            assert run.wait(60) == 1
+        finally:
+            run.kill()
+            run.wait()
+    assert "nothing is left running" in log.read_text()
+    return World(folder)
+
+
+@pytest.fixture(scope="module")
+def night(world: World) -> dict[str, Any]:
+    """The same command again, which goes on where it stopped."""
+    answer = demo(world.folder, "--json")
+    assert answer.returncode == 0, answer.stderr
+    told: dict[str, Any] = json.loads(answer.stdout)
+    return told
+
+
+def test_ctrl_c_leaves_nothing_running(world: World):
+    assert left_running(world.folder) == []
+
+
+def test_a_night_that_was_interrupted_goes_on_and_ends(world: World, night: dict[str, Any]):
+    assert night["coordinator"]["sites"] == list(world.village.sites)
+    assert night["coordinator"]["absent"] == {}
+    assert [one["aliases"] for one in night["sites"].values()] == [["champion"]] * 4
+    assert left_running(world.folder) == []
+
+
+def test_every_house_has_its_report(world: World, night: dict[str, Any]):
+    assert len(night["reports"]) == len(world.houses)
+
+
+def test_the_night_gives_the_figures_of_a_simulation_on_the_same_patients(world: World, night: dict[str, Any]):
+    """SQLite, HTTP, PostgreSQL, files, five houses and an interruption between, and not a digit differs."""
+    study, cohorts = world_study(), {}
+    for hospital in world.hospitals:
+        table = finished_table(make_history(hospital, world.seed), study).astype({study.label.name: int})
+        key = Vault(world.village.home(hospital.name)).key
+        hidden = [hmac.digest(key, who.encode(), "sha256")[:PSEUDONYM_BYTES].hex() for who in table["patient"]]
+        cohorts[hospital.name] = cohort_from_frame(table, study, hidden, key)
+    outcomes = simulate(study, cohorts, workers=2).outcomes
+    for site, one in night["sites"].items():
+        expected = outcomes[site].auroc["chosen"]
+        assert one["rows"] == outcomes[site].rows
+        assert one["chosen"]["value"] == pytest.approx(expected.value, abs=1e-12)
+
+
+def test_only_what_the_audit_log_tells_left_a_house(world: World, night: dict[str, Any]):
+    exchange = world.folder / "exchange"
+    for site, one in night["sites"].items():
+        there = sum(
+            file.stat().st_size for file in (exchange / night["study"] / site / "1").rglob("*") if file.is_file()
+        )
+        noted = Audit(world.village.home(site) / "audit.jsonl").lines()
+        assert (
+            sum(line.entry.bytes for line in noted if line.entry.direction == "sent" and line.entry.round == 1) == there
+        )
+        assert sum(one["sent"].values()) == there
+
+
+def test_no_patient_is_on_the_exchange_or_with_prefect(world: World, night: dict[str, Any]):
+    marks = [f"{site}-0".encode() for site in night["sites"]]  # as every patient's number begins
+    for place in (world.folder / "exchange", world.folder / "prefect"):
+        for file in place.rglob("*"):
+            content = file.read_bytes() if file.is_file() else b""
+            assert not any(mark in content for mark in marks), file
+
+
+@pytest.mark.usefixtures("night")
+def test_a_second_run_says_that_the_night_is_done_and_shows_it(world: World):
+    began = time.monotonic()
+    answer = demo(world.folder)
+    assert answer.returncode == 0
+    assert answer.stdout.startswith("night 1 is done; the next one: make demo NIGHT=2")
+    assert "alder" in answer.stdout
+    assert time.monotonic() - began < 60
+
+
+def test_the_next_night_knows_one_more_day(world: World, night: dict[str, Any]):
+    answer = demo(world.folder, "--night", "2", "--json")
+    assert answer.returncode == 0, answer.stderr
+    second = json.loads(answer.stdout)
+    assert sum(one["rows"] for one in second["sites"].values()) > sum(one["rows"] for one in night["sites"].values())
+    assert all(one["version"] == 2 for one in second["sites"].values())
+    assert left_running(world.folder) == []
+
+
+def test_a_night_that_has_no_yesterday_is_refused(tmp_path: Path):
+    answer = demo(tmp_path / "new", "--night", "2")
+    assert answer.returncode == 2
+    assert answer.stderr == "night 2 follows night 1, which has not been run; run that one first\n"
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    tmp_path.chmod(0o755)
+    answer = demo(tmp_path)
+    assert answer.returncode == 2
+    assert "holds something else" in answer.stderr
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+    assert (tmp_path.stat().st_mode & 0o777, len(list(tmp_path.iterdir()))) == (0o755, 1)

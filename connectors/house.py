@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from connectors.exchange import Exchange
+from connectors.mail import MailSettings
 from connectors.study_file import read_settings
 from spinney.base import Name, Settings
 from spinney.errors import SpinneyError
@@ -18,6 +19,14 @@ Admission = Literal["auto", "manual"]
 
 class SecretMissing(SpinneyError):
     """An environment variable that a settings file names is not set."""
+
+
+def secrets_for(who: str, *variables: str) -> list[str]:
+    """What these environment variables hold, or SecretMissing with all that are not set."""
+    missing = sorted(variable for variable in variables if variable not in os.environ)
+    if missing:
+        raise SecretMissing(f"{who} needs {', '.join(missing)} in the environment; set it and try again")
+    return [os.environ[variable] for variable in variables]
 
 
 class ExchangeAccess(Settings):
@@ -33,10 +42,7 @@ class ExchangeAccess(Settings):
 
     def open(self) -> Exchange:
         """The exchange; nothing is connected before the first message."""
-        missing = sorted(variable for variable in self.secrets.values() if variable not in os.environ)
-        if missing:
-            raise SecretMissing(f"the exchange needs {', '.join(missing)} in the environment; set it and try again")
-        given = {option: os.environ[variable] for option, variable in self.secrets.items()}
+        given = dict(zip(self.secrets, secrets_for("the exchange", *self.secrets.values()), strict=True))
         return Exchange.open(self.url, {**self.options, **given})
 
 
@@ -49,6 +55,27 @@ class RegistrySettings(Settings):
     )
 
 
+class AlertSettings(Settings):
+    """Who is told when a night fails or does not happen. They hold names, states and a link, never a reason."""
+
+    webhook: str = Field("", description="Address that gets a JSON object by POST; empty: none.")
+    webhook_env: str = Field("", description="Environment variable that holds the address, where it is a secret.")
+    mail: MailSettings | None = Field(None, description="Mail server and receivers; empty: no e-mail.")
+    silent_hours: float = Field(26, gt=0, description="Tell when no round has completed for so long.")
+    lost_seconds: int = Field(
+        300, ge=90, description="A run whose process has been silent for so long is taken for lost and ended."
+    )
+
+
+class PrefectSettings(Settings):
+    """How Prefect runs the flows of this house."""
+
+    schedule: Literal["study", "none"] = Field(
+        "study", description="none: somebody else starts the rounds, such as a coordinator with `start_sites`."
+    )
+    pool: str = Field("", description="Work pool of the hospital's own workers; empty: `serve` runs the flows.")
+
+
 class CoordinatorSettings(Settings):
     """Who opens the rounds, and where the exchange is."""
 
@@ -57,6 +84,11 @@ class CoordinatorSettings(Settings):
         Path(), description="Private folder for keys, papers and the audit log; empty: beside this file."
     )
     exchange: ExchangeAccess = Field(description="The mailbox between the houses.")
+    start_sites: dict[Name, str] = Field(
+        {}, description="Site -> its deployment on a Prefect server that all share, such as ash: site-round/ash-heart."
+    )
+    alerts: AlertSettings = Field(AlertSettings(), description="Who is told when a night fails.")
+    prefect: PrefectSettings = Field(PrefectSettings(), description="How Prefect runs this house's flows.")
 
 
 def read_coordinator(path: str | Path) -> CoordinatorSettings:

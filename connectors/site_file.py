@@ -9,7 +9,14 @@ from pydantic import BaseModel, Field
 from sqlalchemy import make_url
 
 from connectors.fhir_check import Extent
-from connectors.house import Admission, ExchangeAccess, RegistrySettings, anchored_exchange
+from connectors.house import (
+    Admission,
+    AlertSettings,
+    ExchangeAccess,
+    PrefectSettings,
+    RegistrySettings,
+    anchored_exchange,
+)
 from connectors.relevant import Maps
 from connectors.scores_file import ScoresSettings, ScoresTable
 from connectors.sources import Source
@@ -51,6 +58,8 @@ class SiteSettings(Settings):
         {}, description="Who may decide that: name and public key, as `spinney keys show` prints it."
     )
     scores: ScoresSettings | None = Field(None, description="Where nightly scores of patients go; empty: nowhere.")
+    alerts: AlertSettings = Field(AlertSettings(), description="Who is told when a night fails.")
+    prefect: PrefectSettings = Field(PrefectSettings(), description="How Prefect runs this site's flows.")
 
     @property
     def maps(self) -> Maps:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.cli.deploy import coordinator_deploy, coordinator_serve
 from flows.cli.options import by_option, coordinator_option, json_option, study_option, yes_option
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 @click.group()
 def coordinator() -> None:
     """Found a federation, invite sites, admit and dismiss them."""
+
+
+for command in (coordinator_deploy, coordinator_serve):
+    coordinator.add_command(command)
 
 
 @coordinator.command(short_help="Write coordinator.yaml and found a federation.")

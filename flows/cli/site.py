@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.cli.deploy import site_deploy, site_serve
 from flows.cli.options import site_option
 from flows.cli.site_join import approve, approve_roster, join, studies
 
@@ -25,7 +26,7 @@ def site() -> None:
     """Say where a site's data are, look at them, forget old cohorts; join studies and approve them."""
 
 
-for command in (join, approve, approve_roster, studies):
+for command in (join, approve, approve_roster, studies, site_deploy, site_serve):
     site.add_command(command)
 
 

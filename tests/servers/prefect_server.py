@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from flows.world import prefect_server
 from flows.world.prefect_server import clean_environment, migrated_database, quiet_settings
@@ -25,6 +25,12 @@ class PrefectServer(prefect_server.PrefectServer):
     def settings(self) -> dict[str, str]:
         quick = {"PREFECT_RUNNER_POLL_FREQUENCY": "1", "PREFECT_RUNNER_HEARTBEAT_FREQUENCY": "30"}
         return {**super().settings, **quick}
+
+    def client(self) -> Any:
+        """For looking, in a process that runs with these settings."""
+        from prefect.client.orchestration import get_client
+
+        return get_client(sync_client=True)
 
 
 def wait_until(look: Callable[[], T], seconds: float, explain: Callable[[], object] = lambda: "nothing more") -> T:

@@ -1,0 +1,1 @@
+"""How Spinney is run, as data."""

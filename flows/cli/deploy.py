@@ -1,0 +1,73 @@
+"""spinney site|coordinator deploy and serve: how Prefect runs a house's flows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.cli.options import coordinator_option, site_option
+
+if TYPE_CHECKING:
+    from flows.running.plan import House, Role
+
+
+@click.command("deploy", short_help="Tell Prefect what this site runs and when, and whom to alert.")
+@site_option
+def site_deploy(site_file: Path) -> None:
+    """Apply this site's deployments, schedule and alerts to its Prefect server (PREFECT_API_URL).
+
+    Run it again whenever site.yaml or an approved study has changed; nothing is doubled.
+    """
+    _deploy(_house("site", site_file))
+
+
+@click.command("serve", short_help="Run what is due at this site; never ends.")
+@site_option
+def site_serve(site_file: Path) -> None:
+    """Apply deployments and alerts, tidy up after a power cut, then run what is due until somebody stops it."""
+    _serve(_house("site", site_file))
+
+
+@click.command("deploy", short_help="Tell Prefect what the coordinator runs and when, and whom to alert.")
+@coordinator_option
+def coordinator_deploy(coordinator_file: Path) -> None:
+    """Apply the coordinator's deployments, schedule and alerts to its Prefect server (PREFECT_API_URL).
+
+    Run it again whenever coordinator.yaml or a study has changed; nothing is doubled.
+    """
+    _deploy(_house("coordinator", coordinator_file))
+
+
+@click.command("serve", short_help="Run the rounds that are due; never ends.")
+@coordinator_option
+def coordinator_serve(coordinator_file: Path) -> None:
+    """Apply deployments and alerts, tidy up after a power cut, then run what is due until somebody stops it."""
+    _serve(_house("coordinator", coordinator_file))
+
+
+def _house(role: Role, path: Path) -> House:
+    from flows.running.plan import House
+
+    return House.read(role, path)
+
+
+def _deploy(house: House) -> None:
+    from flows.running.alerts import set_up
+    from flows.running.plan import apply, planned
+
+    deployments = planned(house)
+    applied = apply(house, deployments)
+    for deployment in deployments:
+        rounds = [f"{one.schedule.cron} {one.schedule.timezone}" for one in deployment.schedules]
+        click.echo(f"{deployment.full_name}: {', '.join(rounds) or 'no schedule'}")
+    click.echo(f"alerts: {set_up(house, applied)}")
+    if not house.prefect.pool:
+        click.echo(f"A process has to run them: spinney {house.role} serve --{house.role} {house.file}")
+
+
+def _serve(house: House) -> None:
+    from flows.running.serve import serve
+
+    serve(house, click.echo)

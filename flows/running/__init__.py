@@ -1,0 +1,1 @@
+"""How Prefect runs the flows of a house: its deployments, alerts, and the process that serves them."""

@@ -1,0 +1,71 @@
+"""The one process of a house that runs its flows: it never ends by itself, and systemd or a container restarts it."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from prefect.deployments.runner import RunnerDeployment
+from prefect.runner import Runner
+
+from connectors.memory import private_folder
+from flows.running.alerts import set_up
+from flows.running.janitor import sweep
+from flows.running.plan import House, PrefectAway, apply, planned, server
+from spinney.errors import SpinneyError
+
+HEARTBEATS = 3  # so many fit into the time after which a silent run is taken for lost
+
+
+class AlreadyServed(SpinneyError):
+    """Another process serves this house."""
+
+
+@contextmanager
+def alone(house: House) -> Iterator[None]:
+    """One serving process per house: the janitor of a second one would end the runs of the first."""
+    with (private_folder(house.home) / ".serve.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyServed(
+                f"{house.name} is served already; stop the other process first: spinney {house.role} serve"
+            ) from None
+        yield
+
+
+def serve(house: House, say: Callable[[str], None]) -> None:
+    """Apply deployments and alerts, sweep the floor, then run what is due until somebody stops this process."""
+    if house.prefect.pool:
+        raise PrefectAway(f"the workers of the pool {house.prefect.pool} run {house.name}'s flows; nothing to serve")
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(max(30, house.alerts.lost_seconds // HEARTBEATS)))
+    with alone(house):
+        deployments = planned(house)
+        applied = apply(house, deployments)
+        say(f"alerts: {set_up(house, applied)}")
+        with server() as client:
+            say(f"left from before: {sweep(client, applied.values())}")
+        say(f"{house.role} {house.name} is served: {', '.join(applied)}")
+        asyncio.run(_run(house, deployments))
+
+
+async def _run(house: House, deployments: Iterable[RunnerDeployment]) -> None:
+    runner = Polite(name=house.tag, pause_on_shutdown=False)
+    for deployment in deployments:
+        await runner.aadd_deployment(deployment)
+    await runner.start()
+
+
+class Polite(Runner):
+    """Ends its runs and then itself when it is told to; Prefect's own handler never awaits its stop."""
+
+    async def start(self, *args: Any, **kwargs: Any) -> None:
+        self._home = asyncio.get_running_loop()
+        await super().start(*args, **kwargs)
+
+    def handle_sigterm(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self.astop(), self._home)

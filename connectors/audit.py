@@ -67,29 +67,6 @@ WHAT = {
     "Withdrawal": "that a house takes its trees back",
     "ApprovedRoster": "that this house has accepted a list of the houses",
     "InForce": "under which list of the houses rounds run from now on",
-    "EnrolOrder": "the question whether a house takes part in the means of all houses",
-    "Enrolment": "the number of rows (rounded), which variables there are, and a public key",
-    "FillOrder": "the order to tell known rows and sums per variable, and the public keys that hide them",
-    "MaskedMeans": "known rows and sums per variable, hidden so that only the sum over all houses can be read",
-    "PlainMeans": "known rows (rounded) and sums per variable, readable for the trusted third party",
-    "RingMeans": "the mean of every variable over all houses, rounded",
-    "Parcel": "decision trees, or sums of counts under noise, sealed for other houses: no row, no patient",
-    "over": "the end of the round",
-    "opening": "the opening of the round",
-}
-WHAT |= {
-    f"answer to {step}": WHAT[kind]
-    for step, kind in {
-        "enrol": "Enrolment",
-        "fill": "MaskedMeans",
-        "join": "Description",
-        "grow": "GrownForest",
-        "check": "Verdict",
-        "score": "MaskedCounts",
-        "sign": "Signature",
-        "release": "ReleasedSeed",
-        "finish": "Done",
-    }.items()
 }
 IN_WORDS = {"sent": "Sent to", "received": "Received from", "refused": "Refused from", "decided": "Decided by"}
 
@@ -120,8 +97,7 @@ class Entry(Settings):
         """For people."""
         if self.words:
             return self.words
-        asked = self.step.partition("-")[2]
-        what = f"the order to {asked}" if asked and self.kind.startswith("ask") else WHAT.get(self.kind, self.kind)
+        what = WHAT.get(self.kind, self.kind)
         return f"{IN_WORDS.get(self.direction, 'Noted about')} {self.peer or 'everybody'}: {what}."
 
 

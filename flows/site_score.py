@@ -9,6 +9,7 @@ from pydantic import Field
 
 from connectors.score_night import ScoreNight
 from connectors.site_file import read_site
+from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
 
@@ -20,10 +21,11 @@ class SiteScore(Settings):
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
 
 
-@flow(name="site-score", flow_run_name="scores")
+@flow(name="site-score", flow_run_name=named_by("tonight"))
 def site_score(tonight: SiteScore = SiteScore()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Pull the open rows, apply the champion, write back, forget who they are."""
     night = ScoreNight(read_site(tonight.site), tonight.study)
+    rename_run(night.study.name, "scores", night.site.name)
     with night.alone():
         rows = pull_open_rows(night)
         said = apply_champion(night, rows)

@@ -24,6 +24,7 @@ from spinney.errors import SourceFailed, StudyInvalid
 from spinney.model import FederatedForest
 from spinney.simulate import pooled_forest
 from spinney.study import Study
+from tests.connectors import made_up
 from tests.servers.fhir_traps import Stumble
 from tests.servers.fhir_writes import FhirWrites
 from tests.spinney.federations import cohorts, study
@@ -113,6 +114,21 @@ def test_rows_can_be_scored_before_any_outcome_is_known(site, wood):
     table().iloc[90:].to_csv(site.source.table, index=False)
     pulled = pull_open(wood, site, now=NOW)
     assert (pulled.cohort, pulled.unripe.rows) == (None, OPEN)
+
+
+def test_patients_of_a_fhir_source_are_known_by_the_id_of_their_resource(tmp_path):
+    stays = [made_up.encounter("2023-12-10T08:00:00Z", "2023-12-20T08:00:00Z", who=name) for name in ("ann", "bob")]
+    resources = [
+        made_up.patient("ann"),
+        made_up.patient("bob"),
+        *stays,
+        made_up.observation("2023-12-31T00:00:00Z", 70),
+    ]
+    made_up.write(tmp_path / "fhir", resources)
+    site, asked = made_up.site(tmp_path), made_up.study()
+    pulled = pull_open(asked, site, now=made_up.NOW)
+    assert pulled.unripe.rows == 2
+    assert {*Handover(site.vault, asked.name).identifiers().values()} == {"ann", "bob"}
 
 
 def test_a_table_without_patients_can_t_be_scored(site, wood):

@@ -22,7 +22,7 @@ from connectors.report_words import (
 from spinney.curves import Curve
 from spinney.personalise import Outcome
 
-NO_PATIENT = "Aggregates only: no point, cell or bin of this page rests on fewer than five patients."
+NO_PATIENT = "Aggregates only: no point, bin or group on this page rests on fewer than five patients."
 
 
 def site_page(facts: NightFacts) -> str:

@@ -10,6 +10,7 @@ UV_VERSION := >=0.13,<0.14
 BIN := .venv/bin
 READY := .venv/.synced
 ARGS ?=
+SIDE_BY_SIDE := -n 2 --dist loadfile
 
 DEMO ?= demo
 NIGHT ?= 1
@@ -35,10 +36,10 @@ demo: $(READY) ## A whole night of four made-up hospitals in demo/ (NIGHT=2 for 
 	$(BIN)/spinney demo night --night $(NIGHT) --out $(DEMO) $(ARGS)
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
-	$(BIN)/python -m pytest --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
 
 test-services: $(READY) ## Run the tests that talk to real servers and browsers.
-	$(BIN)/python -m pytest tests/services tests/chaos -m "not chaos" $(ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/services tests/chaos -m "not chaos" $(ARGS)
 
 chaos: $(READY) ## Kill houses wherever a night can be killed, and run five houses in every way; takes long.
 	$(BIN)/python -m pytest tests/services tests/chaos -m chaos --log-cli-level=INFO $(ARGS)

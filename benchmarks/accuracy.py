@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.accuracy_data import ENVIRONMENTS
 from benchmarks.accuracy_environments import environment_seed, environments_report
 from benchmarks.accuracy_heart import FOLDS, heart_fold, heart_report
+from benchmarks.accuracy_tables import write_block
 
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
@@ -69,15 +70,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.write and (options.quick or options.part != "all"):
         parser.error("--write is for the whole run")
     return options
-
-
-def write_block(file: Path, begin: str, end: str, text: str) -> None:
-    """Replace what stands between two markers."""
-    before, _, rest = file.read_text(encoding="utf-8").partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise SystemExit(f"{file.name} has no block {begin} {end}")
-    file.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def _watched(name: str, results: Iterator[Any], total: int) -> Iterator[Any]:

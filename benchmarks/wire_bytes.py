@@ -1,6 +1,6 @@
 """Bytes and seconds of a round over a folder, house by house: what is stored, and what one site sends and fetches.
 
-    python -m benchmarks.wire_bytes                      # the three federations of the table in README.md
+    python -m benchmarks.wire_bytes                      # the federations of the table in README.md
     python -m benchmarks.wire_bytes --sites 8 --trees 50 --rows 1000
 
 The yardstick is the compact size of the trees: the bytes of the packed forests before they are sealed. A site needs the
@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
+from benchmarks.accuracy_tables import table, write_block
 from connectors.audit import Audit
 from connectors.desk import PARCEL, Desk
 from connectors.exchange import Address, Exchange, SystemClock
@@ -37,6 +38,7 @@ from spinney.study import Study
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
 FEATURES = 30
+README = Path(__file__).with_name("README.md")
 
 
 class CountedExchange(Exchange):
@@ -216,23 +218,21 @@ def made_up(sites: int, trees: int, rows: int) -> tuple[Study, dict[str, Cohort]
 
 
 HEAD = (
-    "| federation | seconds | compact trees | on the exchange | stored / (trees x recipients) | fetched by a site / "
-    "trees that it needs | and with what it sends |\n|---|---|---|---|---|---|---|"
+    "federation",
+    "seconds",
+    "compact trees",
+    "on the exchange",
+    "stored / (trees x recipients)",
+    "fetched by a site / trees it needs",
+    "fetched and sent / trees it needs",
 )
 
 
-def row(one: Measured) -> str:
+def cells(one: Measured) -> list[str]:
     """A line of the table."""
-    cells = [
-        one.name,
-        f"{one.seconds:.1f}",
-        _size(one.compact),
-        _size(one.stored),
-        f"{one.stored_ratio:.2f}",
-        f"{one.fetched_ratio:.2f}",
-        f"{one.traffic_ratio:.2f}",
-    ]
-    return "| " + " | ".join(cells) + " |"
+    sizes = [_size(one.compact), _size(one.stored)]
+    ratios = [one.stored_ratio, one.fetched_ratio, one.traffic_ratio]
+    return [one.name, f"{one.seconds:.1f}", *sizes, *(f"{ratio:.2f}" for ratio in ratios)]
 
 
 def kinds(one: Measured) -> Iterator[str]:
@@ -252,23 +252,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sites", type=int, default=20)
     parser.add_argument("--trees", type=int, default=100)
-    parser.add_argument("--rows", type=int, help="made-up rows per site, instead of the three federations")
+    parser.add_argument("--rows", type=int, help="made-up rows per site, instead of the federations of the table")
+    parser.add_argument("--write", action="store_true", help="replace the table in README.md")
     chosen = parser.parse_args()
-    if chosen.rows:
-        name = f"{chosen.sites} sites x {chosen.trees} trees, {chosen.rows} rows each"
-        wanted = {name: made_up(chosen.sites, chosen.trees, chosen.rows)}
-    else:
-        wanted = {
-            "4 sites x 25 trees, breast cancer": breast_cancer(4, 25),
-            "20 sites x 100 trees, 150 rows each": made_up(20, 100, 150),
-            "20 sites x 100 trees, 3000 rows each": made_up(20, 100, 3000),
-        }
-    lines = [HEAD]
-    for name, (study, cohorts) in wanted.items():
+    if chosen.rows and chosen.write:
+        parser.error("--write is for the whole run")
+    text, rows = [], []
+    for name, (study, cohorts) in _wanted(chosen.sites, chosen.trees, chosen.rows):
         one = measure(name, study, cohorts)
-        lines.append(row(one))
-        print(name, "" if one.same_digest else "ANOTHER DIGEST THAN THE SIMULATION", *kinds(one), sep="\n", flush=True)
-    print("\n".join(["", *lines]))
+        rows.append(cells(one))
+        text += [f"{name}:", *kinds(one), *([] if one.same_digest else ["  ANOTHER DIGEST THAN THE SIMULATION"])]
+        print(*text[-4:], sep="\n", flush=True)
+    drawn = table(HEAD, rows)
+    print(f"\n{drawn}")
+    if chosen.write:
+        told = "\n".join(text)
+        write_block(README, "<!-- wire:begin -->", "<!-- wire:end -->", f"{drawn}\n\n```\n{told}\n```")
+
+
+def _wanted(sites: int, trees: int, rows: int | None) -> Iterator[tuple[str, tuple[Study, dict[str, Cohort]]]]:
+    if rows is None:
+        yield "4 sites x 25 trees, breast cancer", breast_cancer(4, 25)
+    for each in (150, 500, 3000) if rows is None else (rows,):
+        yield f"{sites} sites x {trees} trees, {each} rows each", made_up(sites, trees, each)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,6 +103,10 @@ class HouseNights:
     def close(self, number: int, result: dict[str, Any]) -> None:
         """The round is over here: keep the result, destroy its keys and its memory."""
         self.keep(number, result)
+        self.abandon(number)
+
+    def abandon(self, number: int) -> None:
+        """Nothing more comes of a round: destroy its keys and its memory, and never enter it again."""
         self.rounds.leave(number)
         self.memory(number).forget()
 
@@ -116,13 +121,21 @@ class HouseNights:
         return timedelta(minutes=self.study.schedule.answer_minutes)
 
     def _tidy(self) -> None:
-        """What a killed run left of rounds whose result is written down."""
-        for path in self._results():
-            number = int(path.stem)
-            if number == self.rounds.unfinished:
-                self.rounds.leave(number)
-            if (self._folder("rounds") / path.stem).exists():
-                self.memory(number).forget()
+        """What a killed run left of rounds that are over, and what was sent in rounds before the last."""
+        if self.rounds.unfinished in {int(path.stem) for path in self._results()}:
+            self.rounds.leave(self.rounds.newest)
+        for number, folder in self._numbered("rounds"):
+            if number != self.rounds.unfinished:
+                Memory(folder).forget()
+        for number, folder in self._numbered("outbox"):
+            if number < self.rounds.newest:
+                shutil.rmtree(folder)
+
+    def _numbered(self, what: str) -> list[tuple[int, Path]]:
+        """The folders of rounds; round 0 is no round but where papers are exchanged."""
+        folder = self._folder(what)
+        paths = [path for path in folder.iterdir() if path.is_dir()] if folder.exists() else []
+        return [(int(path.name), path) for path in paths if path.name.isdecimal() and int(path.name)]
 
     def _results(self) -> list[Path]:
         folder = self._folder("nights")

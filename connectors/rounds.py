@@ -182,7 +182,7 @@ class CoordinatorRound:
 
     def _again(self, site: str, step: str, attempt: int, heard: Message | Refused | None) -> Message:
         """An answer that counts, after a restart from the exchange."""
-        reply = heard or self.desk.insist(lambda: self._reply(site, step, attempt))
+        reply = self.desk.insist(lambda: self._reply(site, step, attempt)) if heard is None else heard
         if not isinstance(reply, Message):
             raise RoundVoid(f"the answer of {site} to {step} is gone from the exchange")
         return reply

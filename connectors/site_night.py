@@ -111,9 +111,17 @@ class SiteNights(HouseNights):
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
         while True:
             try:
-                return self._take_part(found, cohort, through)
+                part = self._take_part(found, cohort, through)
             except Superseded:
+                self.abandon(found.number)
                 found = self.await_opening()
+            except RoundVoid:
+                self.abandon(found.number)
+                raise
+            else:
+                if part.over.void:  # tomorrow there are other patients and another round
+                    self.abandon(found.number)
+                return part
 
     def give_up(self, reason: str) -> None:
         """The round that was begun here came to nothing; the next night begins afresh."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -353,3 +354,35 @@ def test_messages_older_than_the_retention_are_deleted_and_newer_ones_stay(villa
     assert ash.expire("ash") == 2
     assert not (place / "join.1").exists()
     assert (place / "check.1").exists()
+
+
+def test_after_a_void_round_its_keys_and_memory_are_gone_and_the_next_night_is_a_new_one(village: Village) -> None:
+    with others(village, "cedar") as running:
+        nights = SiteNights(read_site(village.site_file("cedar")))
+        found = nights.await_opening()
+        desk = nights.desk(found.number, nights.papers.roster, found.digest)
+        desk.publish("join", 1, "nonsense", lambda: b"nonsense", {})
+        ended = {name: one.result() for name, one in running.items()}
+    assert ended["coordinator"]["void"].startswith("2 sites are left")
+    assert ended["ash"].over.void.startswith("2 sites are left")
+    for name in ("coordinator", "ash", "birch"):
+        home = village.home(name)
+        assert not list(home.glob("keys/rounds/**/*.key"))
+        assert not (home / "rounds" / "breast" / "1").exists()
+    assert SiteNights(read_site(village.site_file("ash"))).pinned is None
+    assert {(part.number, part.over.void) for part in night(village).values()} == {(2, "")}
+    for name in ("coordinator", *SITES):
+        with SiteNights(read_site(village.site_file(name))).alone() if name in SITES else nullcontext():
+            sent_in = sorted(path.name for path in (village.home(name) / "outbox" / "breast").iterdir())
+        assert sent_in == (["2"] if name in SITES else ["1", "2"])
+
+
+def test_what_a_killed_run_left_of_an_older_round_is_destroyed_at_the_next_start(village: Village) -> None:
+    ash = SiteNights(read_site(village.site_file("ash")))
+    ash.memory(1)["private-seed"] = b"secret"
+    ash.rounds.enter(1)
+    ash.rounds.enter(2)
+    ash.memory(2)["private-seed"] = b"still needed"
+    with ash.alone():
+        assert not (village.home("ash") / "rounds" / "breast" / "1").exists()
+        assert ash.memory(2)["private-seed"] == b"still needed"

@@ -257,12 +257,14 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.rows and chosen.write:
         parser.error("--write is for the whole run")
-    text, rows = [], []
+    text: list[str] = []
+    rows = []
     for name, (study, cohorts) in _wanted(chosen.sites, chosen.trees, chosen.rows):
         one = measure(name, study, cohorts)
         rows.append(cells(one))
-        text += [f"{name}:", *kinds(one), *([] if one.same_digest else ["  ANOTHER DIGEST THAN THE SIMULATION"])]
-        print(*text[-4:], sep="\n", flush=True)
+        said = [f"{name}:", *kinds(one), *([] if one.same_digest else ["  ANOTHER DIGEST THAN THE SIMULATION"])]
+        print(*said, sep="\n", flush=True)
+        text += said
     drawn = table(HEAD, rows)
     print(f"\n{drawn}")
     if chosen.write:

@@ -106,7 +106,7 @@ def test_a_misspelt_key_in_a_list_knows_the_keys_of_that_list(mistakes_in):
 
 def test_a_key_that_is_like_no_other_is_answered_with_what_is_known(mistakes_in):
     (mistake,) = mistakes_in(GOOD + "split: {zzz: 1}\n")
-    assert mistake == "study.yaml:13 split.zzz: unknown key; known here: seed, test, validation"
+    assert mistake == "study.yaml:13 split.zzz: unknown key; known here: newest, seed, test, validation"
 
 
 def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(mistakes_in):

@@ -1,0 +1,190 @@
+"""A night's scoring: many rows through a champion, beside scikit-learn's `predict_proba` of a forest of the same size.
+
+    python -m benchmarks.scoring [--quick] [--json result.json]
+
+Both grow on the same rows with the same settings and score the same data frame, each in a process of its own, in turns.
+Peak memory is what the process needs beyond having the frame and the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+
+from spinney.export import Rounding, export_forest
+from spinney.grow import grow
+from spinney.model import FederatedForest
+from spinney.settings import Feature, ForestSettings
+
+COLUMNS = 30
+NAMES = [f"x{place}" for place in range(COLUMNS)]
+WHO = ("spinney", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    rows: int = 1_000_000
+    trees: int = 400
+    grown_rows: int = 20_000
+    depth: int = 12
+    turns: int = 3
+
+
+QUICK = Sizes(rows=100_000, trees=40, grown_rows=4_000, turns=1)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One process's measurement."""
+
+    seconds: float
+    processor_seconds: float
+    peak_mib: float
+    nodes: int
+    mean_said: float
+
+
+def training(sizes: Sizes) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    X, y = make_classification(sizes.grown_rows, COLUMNS, n_informative=12, flip_y=0.1, random_state=0)
+    scaled = (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
+    return scaled.astype(np.float32), y.astype(np.int8)
+
+
+def frame_of(sizes: Sizes) -> pd.DataFrame:
+    """Rows like those that the forests were grown on, in any order."""
+    X, _ = training(sizes)
+    rng = np.random.default_rng(1)
+    rows = X[rng.integers(0, len(X), sizes.rows)] + rng.normal(0, 0.02, (sizes.rows, COLUMNS)).astype(np.float32)
+    return pd.DataFrame(np.clip(rows, 0, 1).astype(np.float64), columns=NAMES)
+
+
+def grown_by_spinney(sizes: Sizes) -> tuple[Any, int]:
+    X, y = training(sizes)
+    settings = ForestSettings(trees=sizes.trees, max_depth=sizes.depth, min_samples_leaf=5)
+    people = np.arange(len(y))
+    grown = grow(X, y, people, settings, 0, 2)
+    rounding = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)
+    forest = export_forest(grown.trees, grown.drawn, X, y, people, floor=5, rounding=rounding, jobs=2)
+    features = [Feature(name=name, kind="continuous", range=(0, 1)) for name in NAMES]
+    weights = np.linspace(0.5, 1, len(forest))
+    model = FederatedForest.from_trees(forest, ["here"] * len(forest), weights, features, calibration=(1.1, 0.1))
+    return model, len(forest.feature)
+
+
+def grown_by_scikit(sizes: Sizes) -> tuple[Any, int]:
+    X, y = training(sizes)
+    forest = RandomForestClassifier(
+        sizes.trees, max_depth=sizes.depth, min_samples_leaf=5, max_features="sqrt", random_state=0, n_jobs=2
+    ).fit(pd.DataFrame(X, columns=NAMES), y)
+    forest.n_jobs = 1
+    return forest, sum(tree.tree_.node_count for tree in forest.estimators_)
+
+
+GROWN: dict[str, Callable[[Sizes], tuple[Any, int]]] = dict(zip(WHO, (grown_by_spinney, grown_by_scikit), strict=True))
+
+
+class Peak:
+    """The largest resident memory while something runs, looked at every 5 ms: `ru_maxrss` never falls."""
+
+    def __enter__(self) -> Peak:
+        self.before = self.most = resident()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.005):
+            self.most = max(self.most, resident())
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def mib(self) -> float:
+        return (self.most - self.before) / 2**20
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def measure(who: str, sizes: Sizes, results: Any) -> None:
+    """In a process of its own."""
+    model, nodes = GROWN[who](sizes)
+    frame = frame_of(sizes)
+    model.predict_proba(frame.head(1000))
+    with Peak() as peak:
+        wall, processor = time.perf_counter(), time.process_time()
+        said = model.predict_proba(frame)
+        spent = time.perf_counter() - wall, time.process_time() - processor
+    results.put(Turn(*spent, peak.mib, nodes, float(np.round(said[:, 1].mean(), 4))))
+
+
+def in_turns(sizes: Sizes) -> dict[str, list[Turn]]:
+    """Who goes first changes from turn to turn."""
+    context, turns = multiprocessing.get_context("spawn"), {who: list[Turn]() for who in WHO}
+    for number in range(sizes.turns):
+        for who in WHO if number % 2 else reversed(WHO):
+            results = context.Queue()
+            process = context.Process(target=measure, args=(who, sizes, results))
+            process.start()
+            turns[who].append(results.get(timeout=1800))
+            process.join()
+    return turns
+
+
+def told(sizes: Sizes, turns: dict[str, list[Turn]]) -> str:
+    lines = [
+        f"{sizes.rows:,} rows x {COLUMNS} features, {sizes.trees} trees, one thread, {sizes.turns} turns (medians)",
+        "",
+        "| | nodes | rows/s | processor s | wall s | peak MiB beyond frame and model |",
+        "|---|---|---|---|---|---|",
+    ]
+    for who in WHO:
+        cpu, wall, peak = (statistics.median(getattr(one, what) for one in turns[who]) for what in FIELDS)
+        rate = sizes.rows / cpu
+        lines.append(f"| {who} | {turns[who][0].nodes:,} | {rate:,.0f} | {cpu:.1f} | {wall:.1f} | {peak:,.0f} |")
+    pairs = zip(turns["scikit-learn"], turns["spinney"], strict=True)
+    ratios = sorted(theirs.processor_seconds / ours.processor_seconds for theirs, ours in pairs)
+    lines += ["", f"spinney is {statistics.median(ratios):.2f} times as fast ({ratios[0]:.2f} to {ratios[-1]:.2f})"]
+    return "\n".join(lines)
+
+
+FIELDS = ("processor_seconds", "seconds", "peak_mib")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="A tenth of the rows and of the trees, once.")
+    parser.add_argument("--json", type=Path, help="Write every turn.")
+    given = parser.parse_args()
+    sizes = QUICK if given.quick else Sizes()
+    turns = in_turns(sizes)
+    print(told(sizes, turns))
+    if given.json:
+        plain = {"sizes": asdict(sizes), "turns": {who: [asdict(one) for one in each] for who, each in turns.items()}}
+        given.json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.servers.prefect_server import PrefectServer, migrated_database
+
+settings.register_profile("steady", derandomize=True, deadline=None)
+if os.environ.get("CI"):  # the same cases every time: a merge is no place for a surprise
+    settings.load_profile("steady")
 
 
 @pytest.fixture(scope="session")

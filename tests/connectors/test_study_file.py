@@ -295,7 +295,7 @@ def test_what_is_written_is_read_again_as_the_same_study(tmp_path_factory, words
         name="heart",
         description=text,
         features=(
-            Feature(name="x", kind="continuous", range=(low, low + width), unit="mg/dL{" + words[0] + "}"),
+            Feature(name="x", kind="continuous", range=(low, low + width), unit="mm[Hg]"),
             Feature(name="y", kind="categorical", categories=tuple(words)),
         ),
         label=Label(name="died", positive=tuple(words)),

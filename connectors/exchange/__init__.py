@@ -6,6 +6,7 @@ keys or meaning; what arrives is for `connectors.security` to judge.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_TRIAL = b"spinney doctor was here"
 
 
 class Clock(Protocol):
@@ -175,6 +177,24 @@ class Exchange:
             for number in self.rounds(study, name)
             if number > 0
         )
+
+    def try_out(self, study: str, sender: str) -> datetime | None:
+        """Write, read and delete a trial message under a name; its time by the store's clock, where that tells it."""
+        trial = Address(study, sender, 0, "trial", secrets.randbelow(10**9))
+        self.put(trial, _TRIAL)
+        try:
+            if self.get(trial, len(_TRIAL)) != _TRIAL:
+                raise TransientExchangeError(f"{self._store.place} gave back something else: look at that server")
+            name = str(trial).rpartition("/")[2]
+            found = [one for one in self._do(self._store.entries, trial.folder) if one.name == name]
+        finally:
+            self._do(self._store.delete, str(trial))
+            self._do(self._store.tidy, trial.folder)
+        return found[0].modified if found else None
+
+    def senders(self, study: str) -> tuple[str, ...]:
+        """Whoever has left something for a study."""
+        return self._senders(study, None)
 
     def close(self) -> None:
         """End the connection, if there is one."""

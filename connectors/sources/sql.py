@@ -73,7 +73,7 @@ class Sql:
         files: dict[str, tuple[Path, ...]] = {}
         read: dict[str, int] = {}
         notes: list[str] = []
-        with self._connected() as connection:
+        with self.connected() as connection:
             for one in wanted:
                 query = self._query(one.kind)
                 if query is None:
@@ -93,7 +93,8 @@ class Sql:
         return {TABLE: self.settings.table, "Patient": self.settings.patients}.get(kind, of_events.get(kind))
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection]:
+    def connected(self) -> Iterator[Connection]:
+        """A connection that only reads."""
         url = self._url()
         try:
             engine = create_engine(url, connect_args=_connect_arguments(url))

@@ -16,6 +16,7 @@ COMMANDS = {
     "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
     "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
     "demo": ("flows.cli.demo:demo", "Make up hospitals, and let them run a night."),
+    "doctor": ("flows.cli.doctor:doctor", "Look at everything that a night needs, and say what to do."),
     "keys": ("flows.cli.keys:keys", "Make, show and rotate this house's signing key."),
     "model": ("flows.cli.model:model", "List, compare, promote, roll back and export this site's models."),
     "predict": ("flows.cli.predict:predict", "Score the rows of a file with a model of this site."),

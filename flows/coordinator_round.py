@@ -15,6 +15,7 @@ from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.errands import Steps
 from tasks.round import report_round
+from tasks.start_sites import start_sites
 
 
 class CoordinatorRound(Settings):
@@ -28,13 +29,16 @@ class CoordinatorRound(Settings):
 @flow(name="coordinator-round", flow_run_name=named_by("night"))
 def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str, Any]:  # noqa: B008
     """Open a round, ask the sites until it is over, and say who took part and what came of it."""
-    nights = CoordinatorNights(read_coordinator(night.coordinator), night.study)
+    settings = read_coordinator(night.coordinator)
+    nights = CoordinatorNights(settings, night.study)
     with nights.alone():
         number = nights.number(night.number)
         done = nights.result(number)
         if done is not None:
             return done
         rename_run(nights.study.name, f"round {number}")
+        if settings.start_sites:
+            start_sites(settings.start_sites, nights.study.name, number)
         steps = Steps(nights.name, nights.study.name)
         ended = nights.run(number, steps)
         steps.end()

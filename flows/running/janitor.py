@@ -83,7 +83,7 @@ def _interrupted(
         return None
     newest = candidates[-1]
     later = [run for run in _runs(client, deployment, [*StateType]) if _planned(run) > _planned(newest)]
-    superseded = any(run.start_time or run.state_type != StateType.SCHEDULED for run in later)
+    superseded = any(run.state_name != "Scheduled" or not run.auto_scheduled for run in later)
     return None if superseded or now - _planned(newest) > FRESH or _tries(newest) >= MOST_TRIES else newest
 
 

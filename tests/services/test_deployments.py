@@ -145,7 +145,7 @@ def test_nightly_scores_are_deployed_where_the_site_says_where_they_go(village: 
     add_settings(village.site_file("ash"), scores)
     deploy_site(village)
     flows = {client.read_flow(one.flow_id).name for one in client.read_deployments() if "site:ash" in one.tags}
-    assert flows == {"site-round", "site-score", "site-monitor"}
+    assert flows == {"site-round", "site-check", "site-score", "site-monitor"}
 
 
 def test_a_house_that_has_approved_no_study_is_told_what_to_do(village: Village, tmp_path: Path):

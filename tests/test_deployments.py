@@ -1,0 +1,117 @@
+"""What deployments/ holds can be read, is complete, and opens nothing to the outside."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from connectors.house import CoordinatorSettings, read_coordinator
+from connectors.site_file import SiteSettings, read_site
+
+ROOT = Path(__file__).resolve().parent.parent
+DEPLOYMENTS = ROOT / "deployments"
+UNITS = sorted((DEPLOYMENTS / "systemd").glob("*.service"))
+COMPOSE = yaml.safe_load((DEPLOYMENTS / "container/compose.yaml").read_text())
+
+
+def planned(role: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((DEPLOYMENTS / f"{role}.yaml").read_text())["deployments"]
+    return found
+
+
+@pytest.mark.parametrize("role", ["site", "coordinator"])
+def test_every_deployment_runs_alone_and_keeps_the_next_one_waiting(role: str):
+    assert {str(one["concurrency_limit"]) for one in planned(role)} == {
+        str({"limit": 1, "collision_strategy": "ENQUEUE"})
+    }
+    assert all("{{ tag }}" in one["tags"] for one in planned(role))
+
+
+@pytest.mark.parametrize("words", [one for role in ("site", "coordinator") for one in planned(role)])
+def test_every_entry_point_is_a_flow_that_takes_these_parameters(words: dict[str, Any]):
+    from prefect.flows import load_flow_from_entrypoint
+
+    flow = load_flow_from_entrypoint(words["entrypoint"])
+    ((name, fields),) = words["parameters"].items()
+    assert (
+        fields.keys()
+        <= flow.parameters.model_dump()["definitions"][flow.parameters.properties[name]["$ref"].rpartition("/")[2]][
+            "properties"
+        ].keys()
+    )
+
+
+def test_every_flow_of_the_package_has_a_deployment():
+    flows = {path.stem for role in ("site", "coordinator") for path in (ROOT / "flows").glob(f"{role}_*.py")}
+    assert {one["entrypoint"].split(".")[1] for role in ("site", "coordinator") for one in planned(role)} == flows
+
+
+@pytest.mark.parametrize(
+    ("file", "read", "settings"),
+    [("site.yaml", read_site, SiteSettings), ("coordinator.yaml", read_coordinator, CoordinatorSettings)],
+)
+def test_the_examples_are_valid_and_show_every_setting(file: str, read: Any, settings: type[BaseModel]):
+    path = DEPLOYMENTS / "examples" / file
+    read(path)
+    fields = {field.alias or name for name, field in settings.model_fields.items()}
+    assert set(yaml.safe_load(path.read_text())) == fields
+
+
+def test_the_example_environment_has_every_variable_that_the_examples_name():
+    text = (DEPLOYMENTS / "examples/environment").read_text()
+    known = {line.partition("=")[0] for line in text.splitlines() if line and not line.startswith("#")}
+    example = yaml.safe_load((DEPLOYMENTS / "examples/site.yaml").read_text())
+    assert named_variables(example) <= known
+
+
+def named_variables(settings: Any, inside_secrets: bool = False) -> set[str]:
+    if isinstance(settings, dict):
+        found: set[str] = set()
+        for key, value in settings.items():
+            if isinstance(value, str) and (inside_secrets or key.endswith("_env")):
+                found.add(value)
+            found |= named_variables(value, key == "secrets")
+        return found
+    return set()
+
+
+def test_containers_open_their_ports_on_this_machine_only():
+    ports = [port for service in COMPOSE["services"].values() for port in service.get("ports", [])]
+    assert ports
+    assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_containers_see_no_folder_of_the_machine_but_their_own():
+    mounts = [mount for service in COMPOSE["services"].values() for mount in service.get("volumes", [])]
+    sources = {mount.partition(":")[0] for mount in mounts}
+    assert sources == {*COMPOSE["volumes"], "./house"}
+
+
+def test_no_password_is_written_down():
+    database = COMPOSE["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
+    assert database == "${POSTGRES_PASSWORD:?}"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_start_again_and_are_understood_by_systemd(unit: Path, tmp_path: Path):
+    assert "\nRestart=always\n" in unit.read_text()
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    for one in UNITS:
+        lines = one.read_text().splitlines()
+        here = ["ExecStart=/bin/true" if line.startswith("ExecStart=") else line for line in lines]
+        (tmp_path / one.name).write_text("\n".join(here))
+    answer = subprocess.run(["systemd-analyze", "verify", tmp_path / unit.name], capture_output=True, text=True)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+def test_the_wheel_has_the_deployments():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "deployments" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

@@ -18,7 +18,7 @@ from connectors.memory import private_folder
 from connectors.registry.card import card, fair
 from connectors.registry.lineage import FULL, Lineage, lineage_of, without
 from connectors.registry.loader import WORDS, read_model, read_saved_words, write_model
-from connectors.registry.store import MODEL, RegistryFailed, Store, Version, quiet_mlflow
+from connectors.registry.store import MODEL, RegistryFailed, Store, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
 from spinney.evidence import evidence_of, headline
 from spinney.model import FederatedForest
@@ -161,6 +161,8 @@ class Registry:
         figures: Mapping[str, float],
     ) -> Version:
         name = self.name_of(lineage.study)
+        if self._database:
+            ensure_database(self._database)
         known = self.store.versions(name)
         version = next((one for one in known if one.said("key") == lineage.key), None)
         if version is None:

@@ -11,14 +11,16 @@ import logging
 import os
 import shutil
 import tempfile
+import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from connectors.memory import write_whole
 from connectors.registry.lineage import PREFIX
 from spinney.errors import SpinneyError
 
@@ -56,6 +58,28 @@ def quiet_mlflow() -> Any:
     return mlflow
 
 
+_MIGRATING = threading.Lock()  # MLflow's migrations are not for two threads at once
+
+
+def ensure_database(path: Path) -> None:
+    """MLflow's SQLite database, whole or not at all: a kill leaves none that is half migrated."""
+    if not path.exists():
+        with _MIGRATING:
+            write_whole(path, _migrated())
+
+
+@cache
+def _migrated() -> bytes:
+    """An empty database. Its hundreds of small commits are made in memory where that can be had: they take seconds."""
+    quiet_mlflow()
+    from mlflow import MlflowClient
+
+    memory = "/dev/shm"  # noqa: S108 (nothing secret, and a folder of our own in it)
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        MlflowClient(f"sqlite:///{folder}/mlflow.db").search_experiments()
+        return Path(folder, "mlflow.db").read_bytes()
+
+
 @dataclass(frozen=True)
 class Version:
     """A model in the registry."""
@@ -83,6 +107,26 @@ class Version:
         return f"{self.name}/{self.number}"
 
 
+Arguments, Result = ParamSpec("Arguments"), TypeVar("Result")
+
+
+def explained(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """What MLflow complains about, in one line of ours: a server that is away, a database of another version."""
+
+    @wraps(work)
+    def done(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        quiet_mlflow()
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return work(*arguments, **named)
+        except MlflowException as error:
+            first = str(error).strip().splitlines()[0][:300]
+            raise RegistryFailed(f"MLflow refuses: {first}; see `registry` in site.yaml, then try again") from None
+
+    return done
+
+
 class Store:
     """Versions, files and aliases in one MLflow."""
 
@@ -96,6 +140,7 @@ class Store:
 
         return MlflowClient(tracking_uri=self.tracking, registry_uri=self.tracking)
 
+    @explained
     def versions(self, name: str) -> list[Version]:
         """All versions, the newest first; none where nothing is registered."""
         found: list[Any] = []
@@ -110,6 +155,7 @@ class Store:
         made = [self._version(one, alias_of.get(int(one.version), ())) for one in found]
         return sorted(made, key=lambda version: -version.number)
 
+    @explained
     def create(self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float]) -> Version:
         """Keep a folder of files, one of them `model`, as a new version."""
         self._forget_unfinished(name, tags[KEY])
@@ -136,18 +182,22 @@ class Store:
                 raise RegistryFailed(f"{path} of {version} is not in {self.tracking} any more; {advice}") from None
             yield Path(there)
 
+    @explained
     def point(self, alias: str, name: str, number: int) -> None:
         """Let an alias mean a version."""
         self.client.set_registered_model_alias(name, alias, str(number))
 
+    @explained
     def unpoint(self, alias: str, name: str) -> None:
         """Let an alias mean nothing."""
         self.client.delete_registered_model_alias(name, alias)
 
+    @explained
     def tag(self, version: Version, what: str, value: str) -> None:
         """Note something about a version."""
         self.client.set_model_version_tag(version.name, str(version.number), f"{PREFIX}{what}", value)
 
+    @explained
     def delete(self, version: Version) -> None:
         """A version and its files."""
         self.client.delete_model_version(version.name, str(version.number))

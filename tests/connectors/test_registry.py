@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -314,3 +315,18 @@ def test_a_prefix_keeps_the_models_of_sites_on_one_server_apart(tmp_path, wood):
         house.store._artifacts = tmp_path / "files"
         register(house, wood, site=site)
         assert [str(one) for one in house.versions("wood")] == [f"{site}-wood/1"]
+
+
+def test_a_server_that_is_away_is_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    away = Registry(tmp_path, RegistrySettings(tracking="http://127.0.0.1:9"))
+    with pytest.raises(RegistryFailed, match=r"^MLflow refuses: .*see `registry` in site.yaml, then try again$"):
+        away.champion("wood")
+
+
+def test_a_database_of_another_mlflow_is_one_clear_line(tmp_path):
+    registry = registry_in(tmp_path)
+    with sqlite3.connect(tmp_path / "registry" / "mlflow.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+    with pytest.raises(RegistryFailed, match=r"MLflow refuses: .*out-of-date database schema"):
+        registry.champion("wood")

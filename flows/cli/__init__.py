@@ -17,12 +17,14 @@ COMMANDS = {
     "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
     "demo": ("flows.cli.demo:demo", "Make up hospitals, and let them run a night."),
     "doctor": ("flows.cli.doctor:doctor", "Look at everything that a night needs, and say what to do."),
+    "down": ("flows.cli.up:down", "End the world that `spinney up` keeps running."),
     "keys": ("flows.cli.keys:keys", "Make, show and rotate this house's signing key."),
     "model": ("flows.cli.model:model", "List, compare, promote, roll back and export this site's models."),
     "predict": ("flows.cli.predict:predict", "Score the rows of a file with a model of this site."),
     "simulate": ("flows.cli.simulate:simulate", "Run a whole federation in one process."),
     "site": ("flows.cli.site:site", "Look at a site's own data, join studies, approve them."),
     "study": ("flows.cli.study:study", "Write and check the study that all sites sign."),
+    "up": ("flows.cli.up:up", "Keep the demo's world running, to click through it."),
 }
 
 EXIT_CODES = """\b

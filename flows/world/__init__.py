@@ -4,5 +4,5 @@ prefect_server   a server on a free port, with a home of its own
 setting          the world in a folder: data of the night, the servers behind them, houses that have joined each other
 houses           all houses' flows of one night, in one process of their own
 night            starts all that, watches, stops it
-kept             `spinney up` and `spinney down`: the same world, kept running
+kept, serving    `spinney up` and `spinney down`: the same world, kept running
 """

@@ -1,7 +1,7 @@
 """The made-up world kept running: Prefect's server and UI, every house's flows on their schedule, a registry's UI.
 
-One keeper process holds it all: python -m flows.world.kept FOLDER. It writes `up.json` when everything answers, and takes
-everything with it when it is asked to end.
+One keeper process holds it all: python -m flows.world.kept FOLDER. It writes `up.json` when everything answers, and
+takes everything with it when it is asked to end.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from flows.world.prefect_server import (
     stop_process,
     wait_until,
 )
-from flows.world.setting import Tell, World
+from flows.world.setting import LOG, Tell, World, refuse_strangers
 
-UP, LOG = "up.json", "up.log"
+UP = "up.json"
 STARTS_WITHIN = 400.0
 ENDS_WITHIN = 90.0
 
@@ -41,6 +41,7 @@ def up(world: World, tell: Tell) -> dict[str, Any]:
     """Start the keeper unless it runs; says where everything is."""
     if (known := state(world)) is not None:
         return known
+    refuse_strangers(world.folder)
     private_folder(world.folder)
     (world.folder / UP).unlink(missing_ok=True)  # of a keeper that was killed
     tell(f"starting the world; what it says is in {world.folder / LOG}")

@@ -27,7 +27,7 @@ from spinney.errors import SpinneyError
 
 # which form the data of a hospital have; the order is that of the hospitals
 FORMS = ("SQLite", "FHIR over HTTP", "PostgreSQL", "FHIR bulk NDJSON")
-MARK, LOCK = "world.json", ".lock"
+MARK, LOCK, LOG = "world.json", ".lock", "up.log"
 Tell = Callable[[str], None]
 
 
@@ -103,7 +103,11 @@ def found(world: World, tell: Tell) -> None:
 
 def refuse_strangers(folder: Path) -> None:
     """A folder with something else in it is left alone."""
-    if folder.exists() and not (folder / MARK).exists() and any(one.name != LOCK for one in folder.iterdir()):
+    if (
+        folder.exists()
+        and not (folder / MARK).exists()
+        and any(one.name not in (LOCK, LOG) for one in folder.iterdir())
+    ):
         raise NotOurs(f"{folder} holds something else; delete it or use another folder (--out)")
 
 
@@ -111,7 +115,7 @@ def _empty(folder: Path) -> None:
     for one in folder.iterdir():
         if one.is_dir():
             shutil.rmtree(one)
-        elif one.name != LOCK:
+        elif one.name not in (LOCK, LOG):
             one.unlink()
 
 

@@ -52,6 +52,13 @@ class Part:
     outcome: Outcome | None
     cohort: CohortRef
 
+    def require(self) -> Outcome:
+        """This site's result, or RoundVoid with the reason why there is none."""
+        if self.outcome is None:
+            void, without = f"is void: {self.over.void}", "went on without this site: its answers were late or refused"
+            raise RoundVoid(f"round {self.number} {void if self.over.void else without}; this site keeps what it has")
+        return self.outcome
+
     @property
     def takes_over(self) -> bool:
         """Whether tonight's model is to be used: the champion is not better, and no question is open."""

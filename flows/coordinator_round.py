@@ -35,7 +35,7 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
         number = nights.number(night.number)
         done = nights.result(number)
         if done is not None:
-            return done
+            return unless_void(done)
         rename_run(nights.study.name, f"round {number}")
         if settings.start_sites:
             start_sites(settings.start_sites, nights.study.name, number)
@@ -45,6 +45,12 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
         report_round(ended)
         nights.close(number, ended.plain())
         nights.expire(None)
-        if ended.over.void:
-            raise RoundVoid(f"round {number} is void: {ended.over.void}")
-        return ended.plain()
+        return unless_void(ended.plain())
+
+
+def unless_void(result: dict[str, Any]) -> dict[str, Any]:
+    """What came of a round; a void one fails, and says who was absent."""
+    if not result["void"]:
+        return result
+    absent = "; ".join(f"{site}: {reason}" for site, reason in result["absent"].items())
+    raise RoundVoid(f"round {result['round']} is void: {result['void']}" + (f" ({absent})" if absent else ""))

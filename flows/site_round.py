@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow, runtime
+from prefect.logging import get_run_logger
 from pydantic import Field
 
 from connectors.admission import NOT_NEEDED, WAITING
@@ -14,7 +15,7 @@ from connectors.checked import Checked
 from connectors.pull import PullReport
 from connectors.report_gather import site_facts
 from connectors.site_file import read_site
-from connectors.site_night import Part, SiteNights, told
+from connectors.site_night import NotOpened, Part, SiteNights, told
 from connectors.vault import CohortRef
 from flows.admit import admit
 from flows.run_names import named_by, rename_run
@@ -46,7 +47,11 @@ def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | Non
     """A round that has its result, asked for by number or resumed after a steward's answer, is not run again."""
     result = nights.result(number)
     mine = result is not None and result["run"] == str(runtime.flow_run.id)
-    return result if number is not None or mine else None
+    if result is None or not (mine or number is not None):
+        return None
+    if result["void"]:
+        raise RoundVoid(result["void"])
+    return result
 
 
 def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
@@ -76,8 +81,21 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
 
 
 def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
-    """From the patients to the end of the round. A round that was begun goes on with the cohort that it has."""
+    """From the patients to the end of a round. One that ended while this site was away doesn't cost it tonight's."""
     look_at_roster(nights)
+    begun = nights.rounds.unfinished
+    try:
+        return taken_part(nights, night, tonight)
+    except RoundVoid as reason:
+        if begun is None or begun != nights.rounds.unfinished or night.number or isinstance(reason, NotOpened):
+            raise
+        get_run_logger().warning("%s; now for the next round", reason)
+        nights.give_up(str(reason))
+        return taken_part(nights, night, tonight)
+
+
+def taken_part(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
+    """One round. A round that was begun goes on with the cohort that it has."""
     begun, pinned = nights.rounds.unfinished, nights.pinned
     cohort = pinned or checked_cohort(nights, night.site, tonight)
     opened = wait_for_opening(nights, night.number)
@@ -87,6 +105,7 @@ def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
     steps = Steps(nights.name, nights.study.name)
     part = nights.take_part(opened, cohort, steps)
     steps.end()
+    part.require()
     return part
 
 

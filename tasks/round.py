@@ -11,7 +11,6 @@ from connectors.report import write_round_report, write_site_report
 from connectors.report_facts import NightFacts, Standing
 from connectors.report_gather import round_facts
 from connectors.site_night import Found, Part, SiteNights
-from spinney.errors import RoundVoid
 from tasks.artifacts import show_night, show_round
 from tasks.quiet import quietly
 from tasks.retries import NO_TRACE
@@ -36,12 +35,9 @@ def wait_for_opening(nights: SiteNights, number: int | None) -> Found:
 @quietly
 def register_model(nights: SiteNights, part: Part) -> Version:
     """The round's model as a candidate in this site's registry; the same version if it was registered before."""
-    if part.outcome is None:
-        raise RoundVoid(f"round {part.number} is void: {part.over.void}; this site keeps the model that it has")
-    head = nights.audit.verify().chain
-    model = part.outcome.model
-    lineage = lineage_of(nights.study, nights.name, model, part.number, part.cohort.digest, head)
-    return Registry(nights.home, nights.site.registry).register(nights.study, part.outcome, lineage)
+    outcome, head = part.require(), nights.audit.verify().chain
+    lineage = lineage_of(nights.study, nights.name, outcome.model, part.number, part.cohort.digest, head)
+    return Registry(nights.home, nights.site.registry).register(nights.study, outcome, lineage)
 
 
 @task(task_run_name="settle who is champion after round {part.number}", **NO_TRACE)

@@ -1,0 +1,218 @@
+"""What people see in the Prefect UI when a night does not go well: states and messages, read from the real server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors import rounds
+from connectors.registry import CHAMPION
+from connectors.village import COORDINATOR, Village
+from tests.nights import site_night
+from tests.servers.migrated import registry_in
+from tests.servers.prefect_server import wait_until
+from tests.villages import breast_village
+
+pytestmark = [
+    pytest.mark.service,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("prefect_server"),
+    pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning"),
+]
+
+LONGEST = 240.0
+SHORT = {"answer_minutes": 0.5, "opening_minutes": 4}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A run as the server knows it."""
+
+    run: str
+    state: str
+    message: str
+
+
+def flow_of(village: Village, house: str) -> Shown:
+    """One night of a house as a flow, and what the server says of it afterwards."""
+    from prefect.client.orchestration import get_client
+
+    from flows.coordinator_round import CoordinatorRound, coordinator_round
+    from flows.site_round import SiteRound, site_round
+
+    if house == COORDINATOR:
+        ended: Any = coordinator_round(CoordinatorRound(coordinator=village.coordinator_file), return_state=True)
+    else:
+        ended = site_round(SiteRound(site=village.site_file(house)), return_state=True)
+    with get_client(sync_client=True) as client:
+        run = client.read_flow_run(ended.state_details.flow_run_id)
+    assert run.state is not None
+    return Shown(str(run.id), run.state.name, run.state.message or "")
+
+
+def shown_of(run: str) -> dict[str, str]:
+    """What the artifacts of a run say, by key."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
+    return {one.key or "": str(one.data) for one in found}
+
+
+def ready(village: Village, house: str, since: float) -> Callable[[], bool]:
+    """Whether a site has tonight's cohort and waits for the opening."""
+    encoded = village.home(house) / "vault" / "cohorts"
+    return lambda: any(path.stat().st_mtime >= since for path in encoded.glob("*/*.npz"))
+
+
+def made_village(folder: Path, sites: tuple[str, ...]) -> Village:
+    village = breast_village(folder, sites, schedule=SHORT, trees=4)
+    for name in sites:
+        registry_in(village.home(name))
+    return village
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def begin(pool: ThreadPoolExecutor, village: Village, flows: tuple[str, ...], plain: tuple[str, ...] = ()) -> Any:
+    """Sites first; the coordinator when all of them wait, so that nobody is late by chance."""
+    since = time.time()
+    running: dict[str, Future[Any]] = {name: pool.submit(flow_of, village, name) for name in flows}
+    running |= {name: pool.submit(site_night, village, name) for name in plain}
+    for name in (*flows, *plain):
+        wait_until(ready(village, name, since), LONGEST)
+    running[COORDINATOR] = pool.submit(flow_of, village, COORDINATOR)
+    return running
+
+
+def ends(running: dict[str, Future[Any]]) -> dict[str, Any]:
+    return {name: one.result(LONGEST) for name, one in running.items()}
+
+
+class TestTooFewSites:
+    """ash and birch are there, cedar is not, and three are needed."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def village(cls, tmp_path_factory: pytest.TempPathFactory) -> Village:
+        return made_village(tmp_path_factory.mktemp("few"), ("ash", "birch", "cedar"))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def night(cls, village: Village, pool: ThreadPoolExecutor) -> dict[str, Shown]:
+        return ends(begin(pool, village, ("ash", "birch")))
+
+    def test_a_void_round_fails_at_the_coordinator_and_names_the_absent(self, night: dict[str, Shown]) -> None:
+        shown = night[COORDINATOR]
+        assert shown.state == "Failed"
+        assert "round 1 is void: 2 sites are left and 3 are needed" in shown.message
+        assert "cedar: no answer to join in time" in shown.message
+
+    def test_it_fails_at_the_sites_that_were_there_and_they_keep_what_they_have(
+        self, night: dict[str, Shown], village: Village
+    ) -> None:
+        for name in ("ash", "birch"):
+            assert night[name].state == "Failed"
+            assert "round 1 is void: 2 sites are left and 3 are needed" in night[name].message
+            assert "keeps what it has" in night[name].message
+            assert registry_in(village.home(name)).versions("breast") == []
+
+    def test_the_next_night_has_a_round_again(
+        self,
+        night: dict[str, Shown],  # noqa: ARG002 (after it)
+        village: Village,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        again = ends(begin(pool, village, ("ash",), ("birch", "cedar")))
+        assert (again[COORDINATOR].state, again["ash"].state) == ("Completed", "Completed")
+        assert registry_in(village.home("ash")).version("breast", CHAMPION).round == 2
+
+
+class TestOneIsSlowAndOneIsLost:
+    """elm answers too late, and cedar loses power while it grows; three others are enough."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def village(cls, tmp_path_factory: pytest.TempPathFactory) -> Village:
+        return made_village(tmp_path_factory.mktemp("slow"), ("ash", "birch", "cedar", "elm", "fir"))
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def night(cls, village: Village, pool: ThreadPoolExecutor) -> dict[str, Any]:
+        reply = rounds.SiteRound._reply
+        decided = village.home(COORDINATOR) / "rounds" / "breast" / "1" / "answers-001.text"
+
+        def slow_or_lost(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
+            if (part.desk.me, part.desk.round, ask.step) == ("elm", 1, "join"):
+                wait_until(decided.exists, LONGEST)
+            if (part.desk.me, part.desk.round, ask.step) == ("cedar", 1, "grow"):
+                raise PowerCut
+            reply(part, ask, *rest)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rounds.SiteRound, "_reply", slow_or_lost)
+            running = begin(pool, village, ("elm",), ("ash", "birch", "cedar", "fir"))
+            with pytest.raises(PowerCut):
+                running.pop("cedar").result(LONGEST)
+            return ends(running)
+
+    def test_the_round_is_completed_and_the_absent_are_named_with_their_reasons(self, night: dict[str, Any]) -> None:
+        shown = night[COORDINATOR]
+        assert shown.state == "Completed"
+        told = shown_of(shown.run)["breast-sites"]
+        assert "no answer to join in time" in told
+        assert "no answer to grow in time" in told
+        assert {"elm", "cedar"} <= set(told.replace('"', " ").split())
+
+    def test_a_site_slower_than_the_deadline_says_that_the_round_went_on_without_it(
+        self, night: dict[str, Any]
+    ) -> None:
+        assert night["elm"].state == "Failed"
+        assert "went on with round 1 without this house" in night["elm"].message
+
+    def test_both_join_the_next_night_without_anybody_s_help(
+        self,
+        night: dict[str, Any],  # noqa: ARG002 (after it)
+        village: Village,
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        again = ends(begin(pool, village, ("cedar", "elm"), ("ash", "birch", "fir")))
+        assert [again[name].state for name in (COORDINATOR, "cedar", "elm")] == ["Completed"] * 3
+        for name in ("cedar", "elm"):
+            assert registry_in(village.home(name)).version("breast", CHAMPION).round == 2
+
+
+class TestNobodyOpens:
+    """The coordinator is away, and somebody starts a site's night twice."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def runs(cls, tmp_path_factory: pytest.TempPathFactory, pool: ThreadPoolExecutor) -> list[Shown]:
+        village = breast_village(tmp_path_factory.mktemp("away"), ("ash",), schedule={"opening_minutes": 0.3})
+        first = pool.submit(flow_of, village, "ash")
+        wait_until(lambda: (village.home("ash") / "rounds" / "breast" / ".lock").exists(), LONGEST)
+        return [flow_of(village, "ash"), first.result(LONGEST)]
+
+    def test_the_second_of_two_runs_at_once_says_that_the_first_is_at_it(self, runs: list[Shown]) -> None:
+        assert runs[0].state == "Failed"
+        assert "another run of ash is at breast; wait until it has ended, or stop it" in runs[0].message
+
+    def test_a_site_whose_coordinator_is_away_says_so_and_keeps_its_model(self, runs: list[Shown]) -> None:
+        assert runs[1].state == "Failed"
+        assert "coordinator has opened no round of breast in 0:00:18" in runs[1].message
+        assert "keeps the model that it has and tries again the next night" in runs[1].message
+
+
+class PowerCut(BaseException):
+    """Nothing of ours catches it."""

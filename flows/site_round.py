@@ -44,12 +44,14 @@ def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 
 
 
 def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | None:
-    """A round that has its result, asked for by number or resumed after a steward's answer, is not run again."""
-    result = nights.result(number)
-    mine = result is not None and result["run"] == str(runtime.flow_run.id)
-    if result is None or not (mine or number is not None):
-        return None
-    if result["void"]:
+    """A round that has its result, asked for by number or resumed after a steward's answer, is not run again.
+
+    The steward may take longer than a day: a resumed run finds its own round, whatever came of later ones.
+    """
+    me = str(runtime.flow_run.id)
+    mine = next((result for result in nights.results() if result.get("run") == me), None)
+    result = mine if number is None else nights.result(number)
+    if result is not None and result["void"]:
         raise RoundVoid(result["void"])
     return result
 

@@ -44,7 +44,7 @@ def test_the_first_night_has_no_champion_and_the_second_judges_it(two_nights):
     assert first.outcome.succession is None
     assert second.outcome.succession.champion == "1"
     assert second.outcome.succession.patients > 0
-    assert second.outcome.succession.replaces
+    assert second.outcome.takes_over == (second.outcome.succession.reason == "it is not worse beyond noise")
     assert "auroc" in second.outcome.gain_over_champion
 
 

@@ -81,3 +81,18 @@ def test_a_signature_under_yes_is_none_under_no(village: Village, tmp_path: Path
     yes, no = (spinney(village, *words, answer).output.strip() for answer in ("--yes", "--no"))
     assert len(yes) == len(no) == 128
     assert yes != no
+
+
+def test_an_answer_that_comes_after_the_next_night_is_about_its_own(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.site_round import ended_before
+
+    nights = SiteNights(read_site(village.site_file("ash")))
+    first = {**(nights.result(1) or {}), "run": "the resumed one"}
+    nights.keep(1, first)
+    nights.keep(2, {**first, "round": 2, "run": "another"})
+    monkeypatch.setenv("PREFECT__RUNTIME__FLOW_RUN__ID", "the resumed one")
+    assert ended_before(nights, None) == first
+    monkeypatch.setenv("PREFECT__RUNTIME__FLOW_RUN__ID", "a new one")
+    assert ended_before(nights, None) is None

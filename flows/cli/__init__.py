@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
+from flows.cli.examples import with_examples
 from spinney.errors import SpinneyError
 
 COMMANDS = {
     "admission": ("flows.cli.admission:admission", "Decide whether a federated model may be used at this site."),
     "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
+    "completion": ("flows.cli.completion:completion", "Print a script that completes commands in your shell."),
     "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
     "demo": ("flows.cli.demo:demo", "Make up hospitals, and let them run a night."),
     "doctor": ("flows.cli.doctor:doctor", "Look at everything that a night needs, and say what to do."),
@@ -50,7 +52,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = self.lazy[name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
-        return command
+        return with_examples(command, name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -57,8 +57,10 @@ format: $(READY) ## Format the code and mend what ruff can mend.
 bench: $(READY) ## Measure accuracy (ARGS="--data DIR" and others go through).
 	$(BIN)/python -m benchmarks.accuracy $(ARGS)
 
-docs: $(READY) ## Check that every link in README.md and docs/ leads somewhere.
+docs: $(READY) ## Build the documentation into site/, strictly, and check every link.
 	$(BIN)/python docs/check_links.py
+	$(BIN)/python docs/make_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Delete environments, caches and the demo.
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site $(DEMO)

@@ -20,7 +20,7 @@ def our_files() -> list[Path]:
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in NOT_OURS and not name.endswith(("cache", "cache__"))]
         files += [Path(folder, name) for name in names if name not in NOT_OURS]
-    return [file for file in files if not {".hypothesis", "build", "dist"} & set(file.relative_to(ROOT).parts)]
+    return [file for file in files if not {".hypothesis", "build", "dist", "site"} & set(file.relative_to(ROOT).parts)]
 
 
 def test_the_readme_can_be_read_in_one_sitting():

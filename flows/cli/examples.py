@@ -25,6 +25,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "coordinator serve": ("spinney coordinator serve",),
     "demo data": ("spinney demo data --sites 20 --patients 5000 --out tables",),
     "demo night": ("spinney demo night", "spinney demo night --night 2 --json"),
+    "down": ("spinney down",),
     "keys new": ("spinney keys new --home home",),
     "keys rotate": ("spinney keys rotate --site site.yaml -o rotation.json",),
     "keys show": ("spinney keys show --home home", "spinney keys show --home home --json"),
@@ -52,6 +53,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "study import-fair4health": ("spinney study import-fair4health featureset.json -o study.yaml",),
     "study infer": ("spinney study infer tables --label readmitted -o study.yaml",),
     "study schema": ("spinney study schema > study.schema.json",),
+    "up": ("spinney up", "spinney up --out demo --json"),
 }
 
 

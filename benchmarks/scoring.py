@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +177,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="A tenth of the rows and of the trees, once.")
     parser.add_argument("--json", type=Path, help="Write every turn.")
+    parser.add_argument("--turns", type=int, help="How often each of the two is measured.")
     given = parser.parse_args()
     sizes = QUICK if given.quick else Sizes()
+    sizes = replace(sizes, turns=given.turns or sizes.turns)
     turns = in_turns(sizes)
     print(told(sizes, turns))
     if given.json:

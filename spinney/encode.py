@@ -54,13 +54,12 @@ def encode(frame: Any, columns: Sequence[Column]) -> tuple[Matrix, NDArray[np.bo
     matrix = np.full((len(frame), len(columns)), np.nan, dtype=np.float32)
     names = set(map(str, frame.columns))
     present = np.array([column.feature.name in names for column in columns])
-    raw: dict[str, NDArray[np.float64]] = {}
+    read, raw = "", np.empty(0)  # one feature at a time: all of them would be twice the matrix
     for index, column in enumerate(columns):
         if present[index]:
-            name = column.feature.name
-            if name not in raw:
-                raw[name] = _raw_values(frame, column.feature)
-            matrix[:, index] = _scaled(raw[name], column)
+            if column.feature.name != read:
+                read, raw = column.feature.name, _raw_values(frame, column.feature)
+            matrix[:, index] = _scaled(raw, column)
     return matrix, present
 
 

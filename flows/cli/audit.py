@@ -10,6 +10,7 @@ from typing import Literal
 import click
 
 from flows.cli.keys import home_option
+from flows.cli.options import json_option
 
 
 @click.group()
@@ -20,12 +21,16 @@ def audit() -> None:
 @audit.command(short_help="Show the newest entries.")
 @home_option
 @click.option("--last", type=click.IntRange(1), default=20, show_default=True, help="How many.")
-def show(home: Path, last: int) -> None:
+@json_option
+def show(home: Path, last: int, as_json: bool) -> None:
     """Show the newest entries, one per line."""
-    from connectors.audit import Audit
+    from connectors.audit import Audit, exported
 
     log = Audit(home / "audit.jsonl")
     newest = deque(log.lines(), maxlen=last)
+    if as_json:
+        click.echo(exported(newest, "json"), nl=False)
+        return
     if not newest:
         click.echo(f"no entries in {log.path}", err=True)
     for line in newest:

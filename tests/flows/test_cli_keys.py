@@ -189,3 +189,9 @@ def test_a_house_that_has_sent_nothing_says_so() -> None:
     mistyped = spinney("audit", "verify")
     assert mistyped.exit_code == 2  # a wrong folder must not look like an intact log
     assert "there is no audit log" in mistyped.stderr
+
+
+def test_the_newest_entries_are_there_for_scripts(log: Audit) -> None:
+    shown = json.loads(spinney("audit", "show", "--last", 2, "--json").stdout)
+    assert len(shown) == 2
+    assert len(list(log.lines())) == 3

@@ -133,6 +133,17 @@ class ExchangeContract:
         with place.open() as exchange:
             yield exchange
 
+    def test_a_trial_message_tells_the_store_s_time_and_leaves_nothing(self, place: Place):
+        with place.open() as exchange:
+            told = exchange.try_out("heart", "north")
+            assert told is not None
+            assert abs(told - datetime.now(UTC)) < timedelta(minutes=10)
+            assert exchange.list("heart", 0) == ()
+
+    def test_a_trial_without_rights_is_denied(self, place: Place):
+        with place.without_rights() as exchange, pytest.raises(ExchangeDenied):
+            exchange.try_out("heart", "north")
+
     def test_a_message_arrives_as_it_was_sent(self, place: Place, exchange: Exchange):
         content = bytes(range(256)) * 1000
         exchange.put(GROW, content)

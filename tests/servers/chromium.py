@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,10 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 PATIENCE = 120.0
+
+
+class Gone(AssertionError):
+    """The browser could not do it, often because the page has changed meanwhile."""
 
 
 class Browser:
@@ -51,17 +56,22 @@ class Browser:
         while True:
             said = self._next()
             if said.get("id") == self._number:
-                assert "error" not in said, said["error"]
+                if "error" in said:
+                    raise Gone(said["error"])
                 return said["result"]
             self.events.append(said)
 
     def show(self, path: Path, width: int, height: int = 900) -> None:
         """Open a file from disk at a width, and wait until it is drawn."""
+        self.visit(path.as_uri(), width, height)
+
+    def visit(self, url: str, width: int, height: int = 900) -> None:
+        """Open a page at a width, and wait until it is drawn."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url=url)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())
 
@@ -82,9 +92,68 @@ class Browser:
         shown = [node for node in nodes if not node.get("ignored") and node.get("role", {}).get("value") == role]
         return [node.get("name", {}).get("value", "") for node in shown]
 
+    def click(self, role: str, name: str, patience: float = PATIENCE) -> None:
+        """Press what a person would: the first thing of this role and name (* for anything), once it is there."""
+        x, y = self._await(role, name, patience)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            button = "none" if kind == "mouseMoved" else "left"
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
+
+    def fill(self, role: str, name: str, text: str) -> None:
+        """Click into a field, and type over what it holds."""
+        self.click(role, name)
+        self.call("Input.dispatchKeyEvent", type="keyDown", key="a", code="KeyA", modifiers=2, commands=["selectAll"])
+        self.call("Input.dispatchKeyEvent", type="keyUp", key="a", code="KeyA", modifiers=2)
+        self.call("Input.insertText", text=text)
+
+    def await_text(self, words: str, patience: float = PATIENCE) -> None:
+        """Until these words can be read on the page."""
+        end = time.monotonic() + patience
+        while words not in self.text:
+            assert time.monotonic() < end, f"{words!r} is not on the page:\n{self.text[:3000]}"
+            time.sleep(0.2)
+
+    @property
+    def text(self) -> str:
+        """What can be read on the page."""
+        return str(self._ask("document.body.innerText"))
+
+    @property
+    def address(self) -> str:
+        """Where the page is now."""
+        return str(self._ask("location.href"))
+
+    def photograph(self, path: Path) -> None:
+        """What is seen, as PNG."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
     def printed(self) -> bytes:
         """The page as PDF."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
+
+    def _ask(self, expression: str) -> Any:
+        return self.call("Runtime.evaluate", expression=expression)["result"].get("value")
+
+    def _await(self, role: str, name: str, patience: float) -> tuple[float, float]:
+        """Where it is, once it is there and stands still: pages that are being drawn move what one wants to press."""
+        end, before = time.monotonic() + patience, None
+        while (place := self._place(role, name)) is None or place != before:
+            assert time.monotonic() < end, f"no {role} {name!r} among {self.named(role)} at {self.address}"
+            before = place
+            time.sleep(0.2)
+        return place
+
+    def _place(self, role: str, name: str) -> tuple[float, float] | None:
+        for node in self.call("Accessibility.getFullAXTree")["nodes"]:
+            is_it = node.get("role", {}).get("value") == role and "backendDOMNodeId" in node
+            if is_it and fnmatchcase(node.get("name", {}).get("value", ""), name) and not node.get("ignored"):
+                try:
+                    self.call("DOM.scrollIntoViewIfNeeded", backendNodeId=node["backendDOMNodeId"])
+                    box = self.call("DOM.getBoxModel", backendNodeId=node["backendDOMNodeId"])["model"]["border"]
+                except Gone:
+                    return None
+                return sum(box[::2]) / 4, sum(box[1::2]) / 4
+        return None
 
     def _next(self) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE

@@ -61,13 +61,22 @@ class PullReport:
     """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
     watermark: datetime | None = None
     notes: list[str] = field(default_factory=list)
+    quoting: list[str] = field(default_factory=list)
+    """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
 
     def plain(self) -> dict[str, Any]:
         """The same as plain values, for JSON and for logs."""
         return {
             name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
             for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
+            if name != "quoting"
         }
+
+    @property
+    def for_logs(self) -> list[str]:
+        """The notes without what quotes the source."""
+        more = f"{len(self.quoting)} notes are about codes and units of the source: spinney site check shows them"
+        return [*self.notes, more] if self.quoting else self.notes
 
     @property
     def quarantined_share(self) -> float:
@@ -177,6 +186,7 @@ def _table(
         report.quarantined.update(relevant.quarantined)
         report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
         report.watermark = relevant.watermark
+        report.quoting = relevant.quoting
         report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
         built = build(bench, relevant, study, site.largest_table_mib << 20)
         report.index_events, report.left_out = built.index_events, built.left_out

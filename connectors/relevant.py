@@ -60,6 +60,8 @@ class Relevant:
     unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Kind -> events without a recording time, and all of them."""
     notes: list[str] = field(default_factory=list)
+    quoting: list[str] = field(default_factory=list)
+    """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
 
     def events(self, bucket: int | None = None) -> str:
         """SQL for the events of one bucket, or of all."""
@@ -169,7 +171,9 @@ def _look(bench: duckdb.DuckDBPyConnection, relevant: Relevant, staged: Staged, 
     problems: dict[tuple[str, str, str | None, str, str], int] = {}
     for place, source in event_features(study).items():
         mine = [row for row in counts if row[0] == source.kind and (not source.codes or row[1] in source.codes)]
-        relevant.notes += _emptiness(bench, staged, source, mine)
+        if source.codes and not mine and source.kind in staged.events:
+            relevant.quoting += [_without_match(bench, staged, source.kind, code) for code in source.codes]
+        relevant.notes += _emptiness(source, mine)
         target = unit_of(study, place)
         for kind, code, unit, _, values, _ in mine:
             if not values:
@@ -184,7 +188,7 @@ def _look(bench: duckdb.DuckDBPyConnection, relevant: Relevant, staged: Staged, 
         if (kind, code, unit) not in seen:  # two features may ask for the same values
             relevant.quarantined[kind, reason] += values
             seen.add((kind, code, unit))
-        relevant.notes.append(_unit_note(code, unit, target, reason, values))
+        relevant.quoting.append(_unit_note(code, unit, target, reason, values))
 
 
 def _unit_note(code: str, unit: str | None, target: str, reason: str, values: int) -> str:
@@ -194,15 +198,9 @@ def _unit_note(code: str, unit: str | None, target: str, reason: str, values: in
     return f"{short(code)}: {values:,} values in {shown}, not {target} ({reason}); map it under units in site.yaml"
 
 
-def _emptiness(
-    bench: duckdb.DuckDBPyConnection, staged: Staged, source: EventFeature, mine: Sequence[Sequence[Any]]
-) -> list[str]:
-    """Why a feature has no value at all: its codes never occur, or never with a number."""
-    if source.kind not in staged.events:
-        return []
-    if source.codes and not mine:
-        return [_without_match(bench, staged, source.kind, code) for code in source.codes]
-    if source.value == "number" and source.statistic not in COUNTING and not sum(row[4] for row in mine):
+def _emptiness(source: EventFeature, mine: Sequence[Sequence[Any]]) -> list[str]:
+    """Why a feature has no value at all, though its codes occur: never with a number."""
+    if mine and source.value == "number" and source.statistic not in COUNTING and not sum(row[4] for row in mine):
         total = sum(row[3] for row in mine)
         return [f"{' or '.join(map(short, source.codes))}: {total:,} {plural(source.kind)}, but none has a number"]
     return []

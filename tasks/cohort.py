@@ -38,7 +38,7 @@ def pull_cohort(spec: CohortSpec) -> PullResult:
     """Pull the cohort into the vault."""
     study, site = spec.read()
     result = pull(study, site)
-    for note in result.report.notes:
+    for note in result.report.for_logs:
         get_run_logger().info(note)
     return result
 

@@ -25,7 +25,7 @@ BELOW_PROMISE = "spinney.champion.below-promise"
 def pull_open_rows(night: ScoreNight) -> OpenRows:
     """The rows whose outcome nobody knows yet, into the vault."""
     rows = night.pull()
-    for note in rows.report.notes:
+    for note in rows.report.for_logs:
         get_run_logger().info(note)
     return rows
 

@@ -147,7 +147,7 @@ def as_data(looked: Looked) -> dict[str, Any]:
         "drift": list(looked.checked.drift.warnings) if looked.checked.drift else None,
         "vector": looked.vector,
         "leaves": list(looked.leaves),
-        "notes": report.notes,
+        "notes": [*report.notes, *report.quoting],
         "data_docs": str(looked.checked.docs),
     }
 
@@ -172,7 +172,7 @@ def show(looked: Looked) -> None:
     console.print(_feature_table(looked.features))
     _show_vector(console, looked.vector)
     _show_lines(console, "a round would send (this command sends nothing)", looked.leaves)
-    _show_lines(console, "notes", report.notes)
+    _show_lines(console, "notes", [*report.notes, *report.quoting])
     if looked.checked.drift is not None:
         _show_lines(console, "compared with the last cohort", looked.checked.drift.warnings or ["nothing moved"])
     _show_lines(console, _kept(looked.checked.quality), _failures(looked.checked.quality))

@@ -341,7 +341,7 @@ def test_a_table_that_does_not_fit_is_refused_before_it_is_built(tmp_path: Path)
 
 def test_a_code_without_a_match_is_named_with_what_looks_like_it(tmp_path: Path) -> None:
     of = study(feature("weight", "last"), feature("x", "last", codes=["http://loinc.org|29463-9"]))
-    notes = pulled(tmp_path, of, [patient(), STAY, RIPENER, *WEIGHTS]).report.notes
+    notes = pulled(tmp_path, of, [patient(), STAY, RIPENER, *WEIGHTS]).report.quoting
     assert "LOINC 29463-9: 0 of 4 observations; nearest in your data: LOINC 29463-7 (4)" in notes
 
 

@@ -85,7 +85,8 @@ def test_values_with_a_unit_that_does_not_convert_are_in_quarantine_and_the_note
         ("Observation", UNKNOWN): 1,
         ("Observation", NO_UNIT): 1,
     }
-    assert any("LOINC 2339-0: 1 values in dollops" in note and "site.yaml" in note for note in report.notes)
+    assert any("LOINC 2339-0: 1 values in dollops" in note and "site.yaml" in note for note in report.quoting)
+    assert not any("dollops" in note for note in report.for_logs)
 
 
 def test_a_site_maps_its_own_units_and_says_which_unit_nobody_wrote(tmp_path: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 
 from connectors.village import Village
 from tests.servers.prefect_server import PrefectServer, wait_until
-from tests.servers.serving import PATIENCE, Serving, add_settings, await_state, run_of, start
+from tests.servers.serving import PATIENCE, SPINNEY, Serving, add_settings, await_state, run_of, start
 from tests.servers.sinks import HttpSink, MailSink
 from tests.villages import breast_village
 
@@ -122,3 +126,67 @@ def test_a_round_that_does_not_happen_is_told(tmp_path: Path):
         assert (told["alert"], told["house"]) == ("silent", "yew")
         file.write_text(file.read_text().replace(hook.url, ""))
         spinney("site", "deploy", "--site", file)
+
+
+def test_a_run_whose_machine_is_gone_is_ended_by_the_server_itself(prefect_server: PrefectServer, tmp_path: Path):
+    village = village_of("alder", tmp_path, LONG)
+    add_settings(village.site_file("alder"), {"alerts": {"lost_seconds": 90}})
+    with served(prefect_server, village, "alder") as serving:
+        run = start("site-round/alder-breast")
+        await_state(run, is_running, lambda: serving.log)
+        serving.await_words("encode the cohort")
+        serving.cut_power()
+    lost = await_state(run, lambda run: run.state.is_final())
+    assert (lost.state.name, lost.state.message) == ("Crashed", "its process was lost")
+
+
+def test_of_several_missed_nights_only_the_newest_is_run(prefect_server: PrefectServer, tmp_path: Path):
+    village = village_of("linden", tmp_path, {**LONG, "cron": "* * * * *"})
+    assert spinney("site", "deploy", "--site", village.site_file("linden")).exit_code == 0
+    with prefect_server.client() as client:
+        known = client.read_deployment_by_name("site-round/linden-breast")
+        of_it = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[known.id]))
+
+        def late() -> list[str]:
+            runs = client.read_flow_runs(flow_run_filter=of_it)
+            return [run.name for run in runs if run.expected_start_time < datetime.now(UTC)]
+
+        wait_until(lambda: len(late()) >= 3, PATIENCE)
+        missed = late()
+        with served(prefect_server, village, "linden") as serving:
+            assert "nights that are past, cancelled: " in serving.log
+        runs = client.read_flow_runs(flow_run_filter=of_it)
+        assert sum(run.name in missed and run.state_name == "Cancelled" for run in runs) >= len(missed) - 1
+        client.delete_deployment(known.id)
+
+
+def test_workers_of_the_hospitals_own_run_the_flows_as_well(prefect_server: PrefectServer, tmp_path: Path):
+    village = village_of("poplar", tmp_path, LONG)
+    add_settings(village.site_file("poplar"), {"prefect": {"pool": "hospital"}})
+    with prefect_server.client() as client:
+        client.create_work_pool(WorkPoolCreate(name="hospital", type="process"))
+    answer = spinney("site", "deploy", "--site", village.site_file("poplar"))
+    assert answer.exit_code == 0, answer.output
+    refused = spinney("site", "serve", "--site", village.site_file("poplar"))
+    assert "the workers of the pool hospital run poplar's flows" in refused.output
+    command = [SPINNEY.with_name("prefect"), "worker", "start", "--pool", "hospital", "--type", "process"]
+    run = start("site-check/poplar-breast")
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(
+            command, cwd=tmp_path, env=prefect_server.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        done = await_state(run, lambda run: run.state.is_final(), (tmp_path / "worker.log").read_text)
+        assert done.state.name == "Completed"
+    finally:
+        worker.terminate()
+        worker.wait(60)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_pool_that_is_not_there_is_said(tmp_path: Path):
+    village = village_of("sorrel", tmp_path, LONG)
+    add_settings(village.site_file("sorrel"), {"prefect": {"pool": "nowhere"}})
+    answer = spinney("site", "deploy", "--site", village.site_file("sorrel"))
+    assert answer.exit_code == 2
+    assert "nowhere" in answer.output

@@ -16,18 +16,17 @@ from connectors.registry import CHAMPION
 from connectors.village import COORDINATOR, Village
 from tests.nights import site_night
 from tests.servers.migrated import registry_in
-from tests.servers.prefect_server import wait_until
+from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.villages import breast_village
 
 pytestmark = [
     pytest.mark.service,
     pytest.mark.timeout(900),
-    pytest.mark.usefixtures("prefect_server"),
     pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning"),
 ]
 
 LONGEST = 240.0
-SHORT = {"answer_minutes": 0.5, "opening_minutes": 4}
+SHORT = {"answer_minutes": 0.4, "opening_minutes": 4}
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,6 @@ def made_village(folder: Path, sites: tuple[str, ...]) -> Village:
     return village
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as pool:
-        yield pool
-
-
 def begin(pool: ThreadPoolExecutor, village: Village, flows: tuple[str, ...], plain: tuple[str, ...] = ()) -> Any:
     """Sites first; the coordinator when all of them wait, so that nobody is late by chance."""
     since = time.time()
@@ -100,109 +93,123 @@ def ends(running: dict[str, Future[Any]]) -> dict[str, Any]:
     return {name: one.result(LONGEST) for name, one in running.items()}
 
 
-class TestTooFewSites:
-    """ash and birch are there, cedar is not, and three are needed."""
+@dataclass(frozen=True)
+class Story:
+    """Two nights of a village: how every house's runs ended, and the models that it had after each."""
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def village(cls, tmp_path_factory: pytest.TempPathFactory) -> Village:
-        return made_village(tmp_path_factory.mktemp("few"), ("ash", "birch", "cedar"))
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def night(cls, village: Village, pool: ThreadPoolExecutor) -> dict[str, Shown]:
-        return ends(begin(pool, village, ("ash", "birch")))
-
-    def test_a_void_round_fails_at_the_coordinator_and_names_the_absent(self, night: dict[str, Shown]) -> None:
-        shown = night[COORDINATOR]
-        assert shown.state == "Failed"
-        assert "round 1 is void: 2 sites are left and 3 are needed" in shown.message
-        assert "cedar: no answer to join in time" in shown.message
-
-    def test_it_fails_at_the_sites_that_were_there_and_they_keep_what_they_have(
-        self, night: dict[str, Shown], village: Village
-    ) -> None:
-        for name in ("ash", "birch"):
-            assert night[name].state == "Failed"
-            assert "round 1 is void: 2 sites are left and 3 are needed" in night[name].message
-            assert "keeps what it has" in night[name].message
-            assert registry_in(village.home(name)).versions("breast") == []
-
-    def test_the_next_night_has_a_round_again(
-        self,
-        night: dict[str, Shown],  # noqa: ARG002 (after it)
-        village: Village,
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        again = ends(begin(pool, village, ("ash",), ("birch", "cedar")))
-        assert (again[COORDINATOR].state, again["ash"].state) == ("Completed", "Completed")
-        assert registry_in(village.home("ash")).version("breast", CHAMPION).round == 2
+    first: dict[str, Any]
+    models_after_first: dict[str, int]
+    second: dict[str, Any]
+    champions: dict[str, int]
 
 
-class TestOneIsSlowAndOneIsLost:
-    """elm answers too late, and cedar loses power while it grows; three others are enough."""
+def too_few(folder: Path) -> Story:
+    """ash and birch are there, cedar is not, and three are needed; the next night all are there."""
+    village = made_village(folder, ("ash", "birch", "cedar"))
+    with ThreadPoolExecutor(4) as pool:
+        first = ends(begin(pool, village, ("ash", "birch")))
+        models = {name: len(registry_in(village.home(name)).versions("breast")) for name in ("ash", "birch")}
+        second = ends(begin(pool, village, ("ash",), ("birch", "cedar")))
+    return Story(first, models, second, {"ash": champion(village, "ash")})
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def village(cls, tmp_path_factory: pytest.TempPathFactory) -> Village:
-        return made_village(tmp_path_factory.mktemp("slow"), ("ash", "birch", "cedar", "elm", "fir"))
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def night(cls, village: Village, pool: ThreadPoolExecutor) -> dict[str, Any]:
-        reply = rounds.SiteRound._reply
-        decided = village.home(COORDINATOR) / "rounds" / "breast" / "1" / "answers-001.text"
+def slow_and_lost(folder: Path) -> Story:
+    """elm answers too late, and cedar loses power while it grows; three others are enough. The next night all go on."""
+    village = made_village(folder, ("ash", "birch", "cedar", "elm", "fir"))
+    reply = rounds.SiteRound._reply
+    decided = village.home(COORDINATOR) / "rounds" / "breast" / "1" / "answers-001.text"
 
-        def slow_or_lost(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
-            if (part.desk.me, part.desk.round, ask.step) == ("elm", 1, "join"):
-                wait_until(decided.exists, LONGEST)
-            if (part.desk.me, part.desk.round, ask.step) == ("cedar", 1, "grow"):
-                raise PowerCut
-            reply(part, ask, *rest)
+    def slow_or_lost(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
+        if (part.desk.me, part.desk.round, ask.step) == ("elm", 1, "join"):
+            wait_until(decided.exists, LONGEST)
+        if (part.desk.me, part.desk.round, ask.step) == ("cedar", 1, "grow"):
+            raise PowerCut
+        reply(part, ask, *rest)
 
+    with ThreadPoolExecutor(6) as pool:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rounds.SiteRound, "_reply", slow_or_lost)
             running = begin(pool, village, ("elm",), ("ash", "birch", "cedar", "fir"))
             with pytest.raises(PowerCut):
                 running.pop("cedar").result(LONGEST)
-            return ends(running)
+            first = ends(running)
+        second = ends(begin(pool, village, ("cedar", "elm"), ("ash", "birch", "fir")))
+    return Story(first, {}, second, {name: champion(village, name) for name in ("cedar", "elm")})
 
-    def test_the_round_is_completed_and_the_absent_are_named_with_their_reasons(self, night: dict[str, Any]) -> None:
-        shown = night[COORDINATOR]
+
+def nobody_opens(folder: Path) -> list[Shown]:
+    """The coordinator is away, and somebody starts a site's night twice."""
+    village = breast_village(folder, ("ash",), schedule={"opening_minutes": 0.3})
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(flow_of, village, "ash")
+        wait_until(lambda: (village.home("ash") / "rounds" / "breast" / ".lock").exists(), LONGEST)
+        return [flow_of(village, "ash"), first.result(LONGEST)]
+
+
+def champion(village: Village, name: str) -> int:
+    """The round that the model in use is from."""
+    return registry_in(village.home(name)).version("breast", CHAMPION).round
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer) -> Iterator[dict[str, Any]]:  # noqa: ARG001
+    """All at once: most of the time they wait for deadlines."""
+    with ThreadPoolExecutor(3) as pool:
+        yield {one.__name__: pool.submit(one, tmp_path_factory.mktemp("s")) for one in STORIES}
+
+
+STORIES = (too_few, slow_and_lost, nobody_opens)
+
+
+class TestTooFewSites:
+    @pytest.fixture
+    def story(self, stories: dict[str, Future[Story]]) -> Story:
+        return stories["too_few"].result(2 * LONGEST)
+
+    def test_a_void_round_fails_at_the_coordinator_and_names_the_absent(self, story: Story) -> None:
+        shown = story.first[COORDINATOR]
+        assert shown.state == "Failed"
+        assert "round 1 is void: 2 sites are left and 3 are needed" in shown.message
+        assert "cedar: no answer to join in time" in shown.message
+
+    def test_it_fails_at_the_sites_that_were_there_and_they_keep_what_they_have(self, story: Story) -> None:
+        for name in ("ash", "birch"):
+            assert story.first[name].state == "Failed"
+            assert "round 1 is void: 2 sites are left and 3 are needed" in story.first[name].message
+            assert "keeps what it has" in story.first[name].message
+        assert story.models_after_first == {"ash": 0, "birch": 0}
+
+    def test_the_next_night_has_a_round_again(self, story: Story) -> None:
+        assert (story.second[COORDINATOR].state, story.second["ash"].state) == ("Completed", "Completed")
+        assert story.champions == {"ash": 2}
+
+
+class TestOneIsSlowAndOneIsLost:
+    @pytest.fixture
+    def story(self, stories: dict[str, Future[Story]]) -> Story:
+        return stories["slow_and_lost"].result(2 * LONGEST)
+
+    def test_the_round_is_completed_and_the_absent_are_named_with_their_reasons(self, story: Story) -> None:
+        shown = story.first[COORDINATOR]
         assert shown.state == "Completed"
         told = shown_of(shown.run)["breast-sites"]
         assert "no answer to join in time" in told
         assert "no answer to grow in time" in told
         assert {"elm", "cedar"} <= set(told.replace('"', " ").split())
 
-    def test_a_site_slower_than_the_deadline_says_that_the_round_went_on_without_it(
-        self, night: dict[str, Any]
-    ) -> None:
-        assert night["elm"].state == "Failed"
-        assert "went on with round 1 without this house" in night["elm"].message
+    def test_a_site_slower_than_the_deadline_says_that_the_round_went_on_without_it(self, story: Story) -> None:
+        assert story.first["elm"].state == "Failed"
+        assert "went on with round 1 without this house" in story.first["elm"].message
 
-    def test_both_join_the_next_night_without_anybody_s_help(
-        self,
-        night: dict[str, Any],  # noqa: ARG002 (after it)
-        village: Village,
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        again = ends(begin(pool, village, ("cedar", "elm"), ("ash", "birch", "fir")))
-        assert [again[name].state for name in (COORDINATOR, "cedar", "elm")] == ["Completed"] * 3
-        for name in ("cedar", "elm"):
-            assert registry_in(village.home(name)).version("breast", CHAMPION).round == 2
+    def test_both_join_the_next_night_without_anybody_s_help(self, story: Story) -> None:
+        assert [story.second[name].state for name in (COORDINATOR, "cedar", "elm")] == ["Completed"] * 3
+        assert story.champions == {"cedar": 2, "elm": 2}
 
 
 class TestNobodyOpens:
-    """The coordinator is away, and somebody starts a site's night twice."""
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def runs(cls, tmp_path_factory: pytest.TempPathFactory, pool: ThreadPoolExecutor) -> list[Shown]:
-        village = breast_village(tmp_path_factory.mktemp("away"), ("ash",), schedule={"opening_minutes": 0.3})
-        first = pool.submit(flow_of, village, "ash")
-        wait_until(lambda: (village.home("ash") / "rounds" / "breast" / ".lock").exists(), LONGEST)
-        return [flow_of(village, "ash"), first.result(LONGEST)]
+    @pytest.fixture
+    def runs(self, stories: dict[str, Future[list[Shown]]]) -> list[Shown]:
+        return stories["nobody_opens"].result(2 * LONGEST)
 
     def test_the_second_of_two_runs_at_once_says_that_the_first_is_at_it(self, runs: list[Shown]) -> None:
         assert runs[0].state == "Failed"

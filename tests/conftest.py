@@ -29,10 +29,12 @@ def prefect_server(prefect_database: Path, tmp_path_factory: pytest.TempPathFact
     with PrefectServer(folder, prefect_database) as server, pytest.MonkeyPatch.context() as patch:
         for name, value in server.settings.items():
             patch.setenv(name, value)
-        from prefect.context import use_profile
+        import prefect.context
         from prefect.settings import Profile
 
-        with use_profile(Profile(name="tests", settings={}), include_current_context=False):
+        with prefect.context.use_profile(Profile(name="tests", settings={}), include_current_context=False) as settings:
+            # threads know no context: without this, they would have what was set when Prefect was imported
+            patch.setattr(prefect.context, "GLOBAL_SETTINGS_CONTEXT", settings)
             yield server
             _say_everything()
 

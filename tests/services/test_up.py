@@ -49,7 +49,7 @@ def rounds(there: dict[str, Any]) -> list[dict[str, Any]]:
 def start(there: dict[str, Any], deployment: dict[str, Any]) -> None:
     """As a click does; a server whose database is busy says so with a 503, and one clicks again."""
     run = f"{there['prefect']}/api/deployments/{deployment['id']}/create_flow_run"
-    once = {"state": {"type": "SCHEDULED"}, "idempotency_key": "by hand"}
+    once = {"state": {"type": "SCHEDULED"}, "idempotency_key": f"by hand, {deployment['id']}"}
     answer = wait_until(lambda: _unless_busy(httpx.post(run, json=once, timeout=60)), 120)
     answer.raise_for_status()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connectors.coordinator_night import CoordinatorNights
 from connectors.house import read_coordinator
-from connectors.registry import CHAMPION
+from connectors.registry import CANDIDATE, CHAMPION
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights
 from connectors.village import Village
@@ -37,6 +37,7 @@ class Disturbed:
             registry_in(self._village.home(name))
         reference = simulated(self._copy("reference"), study)
         self.model = reference.model_digest
+        self.takes_over = {name: outcome.takes_over for name, outcome in reference.outcomes.items()}
         self.chosen = {name: outcome.model.digest for name, outcome in reference.outcomes.items()}
 
     def places(self, house: str) -> list[str]:
@@ -74,7 +75,8 @@ class Disturbed:
     def _check_registry(self, village: Village, name: str) -> None:
         (version,) = registry_in(village.home(name)).versions(village.study)
         found = (version.round, version.model_digest, version.aliases)
-        assert found == (1, self.chosen[name], (CHAMPION,)), f"the registry has {found}"
+        alias = CHAMPION if self.takes_over[name] else CANDIDATE
+        assert found == (1, self.chosen[name], (alias,)), f"the registry has {found}"
 
     def _run(self, village: Village, house: str, environment: Mapping[str, str]) -> int:
         return end_of(start_house(village, house, environment), LONGEST)

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +19,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.accuracy_data import ENVIRONMENTS
 from benchmarks.accuracy_environments import environment_seed, environments_report
 from benchmarks.accuracy_heart import FOLDS, heart_fold, heart_report
-from benchmarks.accuracy_tables import write_block
+from benchmarks.harness import README, machine, write_block
 
-README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
@@ -33,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     trees = 20 if options.quick else 100
     repeats, seeds = (2, 2) if options.quick else (options.repeats, options.seeds)
-    raw: dict[str, Any] = {"machine": _machine()}
+    raw: dict[str, Any] = {"machine": machine()}
     text = [raw["machine"]]
     with ProcessPoolExecutor(options.workers, initializer=threadpool_limits, initargs=(1,)) as pool:
         if options.part in ("heart", "all"):
@@ -76,12 +72,6 @@ def _watched(name: str, results: Iterator[Any], total: int) -> Iterator[Any]:
     for done, result in enumerate(results, start=1):
         print(f"\r{name}: {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
         yield result
-
-
-def _machine() -> str:
-    versions = ", ".join(f"{part} {version(part)}" for part in ("numpy", "scikit-learn", "spinney"))
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return f"Python {platform.python_version()}, {versions}; {machine}."
 
 
 if __name__ == "__main__":

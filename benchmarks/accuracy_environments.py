@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy_data import ENVIRONMENTS, PUBLISHED, dealt, environment_study
 from benchmarks.accuracy_models import LOCAL, boosted, forests
-from benchmarks.accuracy_tables import counted, table, with_width
+from benchmarks.accuracy_tables import counted, with_width
+from benchmarks.harness import table
 from spinney import metrics
 from spinney.cohort import cohort_from_frame
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy_data import heart_study, heart_tables
 from benchmarks.accuracy_models import LOCAL, Voted, forests
-from benchmarks.accuracy_tables import counted, half_width, table
+from benchmarks.accuracy_tables import counted, half_width
+from benchmarks.harness import table
 from spinney import metrics
 from spinney.cohort import Cohort, cohort_from_frame
 from spinney.parts import Part, folds

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from benchmarks.accuracy_tables import table, write_block
+from benchmarks.harness import README, table, write_block
 from connectors.audit import Audit
 from connectors.desk import PARCEL, Desk
 from connectors.exchange import Address, Exchange, SystemClock
@@ -38,7 +38,6 @@ from spinney.study import Study
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
 FEATURES = 30
-README = Path(__file__).with_name("README.md")
 
 
 class CountedExchange(Exchange):

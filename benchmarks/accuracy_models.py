@@ -33,7 +33,7 @@ Choice = Literal["federated", "guard", "question", "too few"]
 ANY_TEST_PART = {"bootstrap": 100, "fewest_test_patients": 1_000_000}  # no figures from spinney: they come from votes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Watched(Outcome):
     """An outcome together with everything that was there to choose from."""
 

@@ -19,7 +19,8 @@ import time
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from benchmarks.wire_bytes import COORDINATOR, made_up, measure
+from benchmarks.federations import made_up
+from benchmarks.wire_bytes import COORDINATOR, measure
 from spinney.secure_sum import Binding, mask, new_key, new_seed, public_key
 
 SHOWN = (5, 20, 100, 1000)

@@ -62,15 +62,16 @@ def command(
     measure: Callable[[argparse.Namespace], Measured],
     more: Callable[[argparse.ArgumentParser], None] | None = None,
     arguments: Sequence[str] | None = None,
+    page: Path = README,
 ) -> None:
-    """Run one part as a command; `more` adds its own options."""
+    """Run one part as a command; `more` adds its own options, `page` is where its tables stand."""
     parser = argparse.ArgumentParser(
         prog=f"benchmarks.{part}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer runs: does it run, and roughly?")
     parser.add_argument("--data", type=Path, help="folder with public data sets, for parts that want real ones")
     parser.add_argument("--json", type=Path, help="write every run of every figure here")
-    parser.add_argument("--write", action="store_true", help="replace this part's tables in README.md")
+    parser.add_argument("--write", action="store_true", help=f"replace this part's tables in {page.name}")
     if more:
         more(parser)
     asked = parser.parse_args(arguments)
@@ -83,7 +84,7 @@ def command(
         asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(_plain(part, asked.quick, found), indent=1) + "\n", encoding="utf-8")
     if asked.write:
-        write_block(README, f"<!-- {part}:begin -->", f"<!-- {part}:end -->", told)
+        write_block(page, f"<!-- {part}:begin -->", f"<!-- {part}:end -->", told)
 
 
 def machine() -> str:

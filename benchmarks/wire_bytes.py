@@ -13,16 +13,15 @@ import argparse
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from sklearn.datasets import load_breast_cancer
 
+from benchmarks.federations import breast_cancer, made_up
 from benchmarks.harness import README, table, write_block
 from connectors.audit import Audit
 from connectors.desk import PARCEL, Desk
@@ -31,13 +30,12 @@ from connectors.keys import Identity
 from connectors.memory import History, Memory
 from connectors.rounds import CoordinatorRound, SiteRound
 from connectors.security import Rounds
-from spinney.cohort import Cohort, cohort_from_frame
+from spinney.cohort import Cohort
 from spinney.simulate import simulate
 from spinney.study import Study
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
-FEATURES = 30
 
 
 class CountedExchange(Exchange):
@@ -177,43 +175,6 @@ def _kind(step: str) -> str:
     if step.startswith(PARCEL):
         return "forests"
     return "asks" if step.startswith("ask") else "counts" if step == "score" else "other letters"
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Federations to measure
-
-
-def study_of(features: Sequence[str], trees: int, ranges: Mapping[str, tuple[float, float]] | None = None) -> Study:
-    """BOFRF with default settings."""
-    spans = ranges or dict.fromkeys(features, (-5.0, 5.0))
-    described = [{"name": name, "kind": "continuous", "range": list(spans[name])} for name in features]
-    return Study.model_validate(
-        {"name": "wire", "features": described, "label": {"name": "y"}, "forest": {"trees": trees}}
-    )
-
-
-def breast_cancer(sites: int, trees: int) -> tuple[Study, dict[str, Cohort]]:
-    """The public data set, dealt to some sites."""
-    data = load_breast_cancer(as_frame=True)
-    table = data.data.rename(columns=lambda name: name.replace(" ", "_"))
-    ranges = {name: (0.0, float(np.ceil(table[name].max() * 1.1 * 1e3) / 1e3)) for name in table.columns}
-    study = study_of(list(table.columns), trees, ranges)
-    table["y"] = 1 - data.target
-    table = table.sample(frac=1, random_state=7)
-    return study, {f"site{n:02d}": cohort_from_frame(table.iloc[n::sites], study) for n in range(sites)}
-
-
-def made_up(sites: int, trees: int, rows: int) -> tuple[Study, dict[str, Cohort]]:
-    """Thirty features, ten of which matter, and noise."""
-    names = [f"x{n}" for n in range(FEATURES)]
-    study = study_of(names, trees)
-    cohorts = {}
-    for number in range(sites):
-        rng = np.random.default_rng(number)
-        table = pd.DataFrame(rng.normal(size=(rows, FEATURES)), columns=names)
-        table["y"] = (table[names[:10]].sum(axis=1) + 3 * rng.normal(size=rows) > 0).astype(int)
-        cohorts[f"site{number:02d}"] = cohort_from_frame(table, study)
-    return study, cohorts
 
 
 HEAD = (

@@ -1,28 +1,32 @@
 """What a round costs a house when there are many: measured for a few sites, computed for more (docs/operations.md).
 
     python -m benchmarks.capacity                        # 100 trees a site, 500 made-up rows
-    python -m benchmarks.capacity --measure 5 10 20 40
+    python -m benchmarks.capacity --rows 3000
 
 What a site fetches and sends has a part of its own and a part for every other site, so a straight line in the
 number of sites is fitted to what was measured; the exchange and the coordinator hold something of every pair, so theirs
-is a parabola. All houses run in one process, so a site's seconds are the processor time of all of them, shared out; the
-masks of one site are timed apart at every size, because they grow with the square.
+is a parabola. The fit is then tried on a larger federation that it has not seen. All houses run in one process, so a
+site's seconds are the processor time of all of them, shared out; the masks of one site are timed apart at every size,
+because they grow with the square.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
 from benchmarks.federations import made_up
-from benchmarks.wire_bytes import COORDINATOR, measure
+from benchmarks.harness import Figure, Measured, command, table
+from benchmarks.wire_bytes import COORDINATOR
+from benchmarks.wire_bytes import measure as measured_round
 from spinney.secure_sum import Binding, mask, new_key, new_seed, public_key
 
+PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 SHOWN = (5, 20, 100, 1000)
 COLUMNS = ("a site fetches", "a site sends", "the coordinator fetches", "on the exchange", "seconds of a site")
 DEGREES = (1, 1, 2, 2, 1)
@@ -31,7 +35,7 @@ DEGREES = (1, 1, 2, 2, 1)
 def costs(sites: int, trees: int, rows: int) -> list[float]:
     """The columns; seconds without the masks."""
     begin = time.process_time()
-    one = measure(f"{sites} sites", *made_up(sites, trees, rows), check=False)
+    one = measured_round(f"{sites} sites", *made_up(sites, trees, rows), check=False)
     seconds = (time.process_time() - begin) / (sites + 1) - masking(sites, trees)
     fetched = np.mean([one.fetched[site].total() for site in one.sites])
     sent = np.mean([one.sent[site].total() for site in one.sites])
@@ -57,31 +61,54 @@ def masking(sites: int, trees: int) -> float:
     return time.process_time() - begin
 
 
-def main() -> None:
-    """Measure, fit and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--measure", type=int, nargs="+", default=[5, 10, 20])
+def measure(asked: argparse.Namespace) -> Measured:
+    """Measure, fit, try the fit, and tell."""
+    sizes, unseen, trees = (sorted(asked.measure), asked.check, asked.trees)
+    if asked.quick:
+        sizes, unseen, trees = [4, 5, 6], 8, 20
+    seen = {sites: costs(sites, trees, asked.rows) for sites in sizes}
+    known = np.array([*seen.values()]).T
+    fits = [Polynomial.fit(sizes, column, degree).convert() for column, degree in zip(known, DEGREES, strict=True)]
+    truth = costs(unseen, trees, asked.rows)
+    figures = [
+        Figure(f"{sites} sites/{name}", "s" if "seconds" in name else "B", (value,))
+        for sites, values in {**seen, unseen: truth}.items()
+        for name, value in zip(COLUMNS, values, strict=True)
+    ]
+    told = (
+        f"{trees} trees a site, {asked.rows} made-up rows, 30 features; fitted to {', '.join(map(str, sizes))} sites:"
+    )
+    rows = [_row(sites, seen.get(sites), fits, trees) for sites in SHOWN]
+    return Measured(
+        figures, "\n\n".join([told, table(["sites", "", *COLUMNS], rows), _tried(fits, unseen, truth, sizes, known)])
+    )
+
+
+def _row(sites: int, found: Sequence[float] | None, fits: Sequence[Polynomial], trees: int) -> list[str]:
+    *volumes, seconds = found or [float(fit(sites)) for fit in fits]
+    told = [f"{volume / 1e6:,.2f} MB" for volume in volumes]
+    how = "measured" if found else "computed"
+    return [f"{sites:,}", how, *told, f"{seconds + masking(sites, trees):,.1f}"]
+
+
+def _tried(
+    fits: Sequence[Polynomial], unseen: int, truth: Sequence[float], sizes: Sequence[int], known: np.ndarray
+) -> str:
+    lines = []
+    for name, fit, column, value in zip(COLUMNS, fits, known, truth, strict=True):
+        error = np.max(np.abs(fit(np.array(sizes)) - column) / np.abs(column))
+        words = " + ".join(f"{factor:,.3g} n^{power}" for power, factor in enumerate(fit.coef))
+        off = (fit(unseen) - value) / value
+        lines.append(f"{name}: {words}; within {error:.1%} where fitted, {off:+.1%} at {unseen} sites")
+    return "\n".join(["```", *lines, "```"])
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--measure", type=int, nargs="+", default=[5, 10, 20], help="sites to fit to (at least three)")
+    parser.add_argument("--check", type=int, default=40, help="sites to try the fit on")
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--rows", type=int, default=500)
-    chosen = parser.parse_args()
-    measured = {sites: costs(sites, chosen.trees, chosen.rows) for sites in sorted(chosen.measure)}
-    sizes, known = np.array([*measured]), np.array([*measured.values()]).T
-    fits = [Polynomial.fit(sizes, column, degree).convert() for column, degree in zip(known, DEGREES, strict=True)]
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {chosen.trees} trees a")
-    print(f"site, {chosen.rows} made-up rows, 30 features; measured with {', '.join(map(str, sizes))} sites\n")
-    print("| " + " | ".join(["sites", "", *COLUMNS]) + " |\n|---:|---|" + "---:|" * len(COLUMNS))
-    for sites in SHOWN:
-        *sizes_of, seconds = measured.get(sites) or [float(fit(sites)) for fit in fits]
-        told = [f"{one / 1e6:,.2f} MB" for one in sizes_of]
-        seconds += masking(sites, chosen.trees)
-        how = "measured" if sites in measured else "computed"
-        print("| " + " | ".join([f"{sites:,}", how, *told, f"{seconds:,.1f}"]) + " |")
-    print()
-    for name, fit, column in zip(COLUMNS, fits, known, strict=True):
-        error = np.max(np.abs(fit(sizes) - column) / np.abs(column))
-        words = " + ".join(f"{factor:,.3g} n^{power}" for power, factor in enumerate(fit.coef))
-        print(f"{name}: {words}; off by at most {error:.1%} where measured")
 
 
 if __name__ == "__main__":
-    main()
+    command("capacity", __doc__, measure, _more, page=PAGE)

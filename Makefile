@@ -18,7 +18,7 @@ NIGHT ?= 1
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 
-.PHONY: help setup demo test test-services chaos check format bench docs clean
+.PHONY: help setup demo test test-services chaos check format bench bench-quick bench-compare docs clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +54,15 @@ format: $(READY) ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY) ## Measure accuracy (ARGS="--data DIR" and others go through).
-	$(BIN)/python -m benchmarks.accuracy $(ARGS)
+bench: $(READY) ## Measure everything into build/bench/; takes hours (ARGS="core speed --data DIR" for some).
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(READY) ## The same at the smallest sizes, in three minutes: does it run, and roughly?
+	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+bench-compare: $(READY) ## Name what got slower, larger or less accurate: OLD=a.json NEW=b.json.
+	@test -n "$(OLD)" -a -n "$(NEW)" || { echo "make bench-compare OLD=a.json NEW=b.json" >&2; exit 2; }
+	$(BIN)/python -m benchmarks.compare $(OLD) $(NEW) $(ARGS)
 
 docs: $(READY) ## Build the documentation into site/, strictly, and check every link.
 	$(BIN)/python docs/check_links.py

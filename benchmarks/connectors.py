@@ -1,190 +1,147 @@
-"""From NDJSON on disk to the finished table: rows per second and peak memory, side by side with other ways.
+"""From FHIR resources to the finished table: rows per second and peak memory, side by side with other ways.
 
-    python -m benchmarks.connectors --sizes 100000 300000 1000000 3000000 --json result.json
+    python -m benchmarks.connectors
+    python -m benchmarks.connectors --sizes 300000 --wide 1000 5000
 
-Compared with plain pandas (a dict per resource), with Polars, and with a row per resource through FHIRPath, which is
-how FHIR-PYrate works. Polars and fhirpathpy are measured where they can be imported. Every way but the last builds the
-whole table, and the tables must agree; each runs in a process of its own, so that peaks of memory are its own.
+From NDJSON on disk: beside plain pandas (a dict per resource), Polars, and a row per resource through FHIRPath. Over
+HTTP: REST pages and a Bulk Data export, beside FHIR-PYrate on the same server. Every way but FHIRPath and FHIR-PYrate
+builds the whole table, and the tables must agree. Each runs in a process of its own with a peak of memory of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import multiprocessing
-import resource
 import tempfile
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from benchmarks import connectors_peers as peers
-from benchmarks.connectors_data import STUDY, make, wide_study
-from connectors.pull import pull
-from connectors.site_file import SiteSettings
-from connectors.vault import Vault
-from spinney.study import Study
+from benchmarks.connectors_data import make
+from benchmarks.connectors_http import served, with_pyrate
+from benchmarks.connectors_ways import Built, over_http, spinney_wide, timed_way
+from benchmarks.harness import Figure, Measured, command, table
+from benchmarks.speed_peers import PYRATE, NotInstalled
 
-FHIRPATH_RESOURCES = 2000
-
-
-def spinney(folder: Path, study: Study = STUDY) -> pd.DataFrame:
-    """The product: pull from a folder of NDJSON, as every night."""
-    site = SiteSettings.model_validate(
-        {"name": "bench", "home": folder / "home", "source": {"kind": "files", "path": folder}}
-    )
-    result = pull(study, site)
-    vault = Vault(folder / "home")
-    tables = [vault.read(result.cohort).to_pandas(), vault.read(result.unripe).to_pandas()]
-    return pd.concat(tables)
+TURNS = 3
+Taken = list[tuple[str, int, Built]]
 
 
-WAYS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "spinney": spinney,
-    "pandas": peers.with_pandas,
-    "polars": peers.with_polars,
-}
-
-
-def measure(way: str, folder: Path, observations: int) -> dict[str, Any]:
-    """Time, peak memory and a fingerprint of the table that one way builds, in a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        seconds, cpu, peak, rows, fingerprint = pool.apply(_measured, (way, folder))
-    return {
-        "way": way,
-        "observations": observations,
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(cpu, 2),
-        "per_second": round(observations / seconds),
-        "peak_mib": round(peak),
-        "rows": rows,
-        "fingerprint": fingerprint,
-    }
-
-
-def _measured(way: str, folder: Path) -> tuple[float, float, float, int, list[float]]:
-    start, cpu = time.perf_counter(), time.process_time()
-    table = WAYS[way](folder)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    names = [feature.name for feature in STUDY.features]
-    fingerprint = [float(x) for x in np.nan_to_num([table[name].mean() for name in names])]
-    fingerprint += [float(table[name].notna().sum()) for name in names]
-    return seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(table), fingerprint
-
-
-def measure_wide(folder: Path, observations: int, features: int) -> dict[str, Any]:
-    """Time and peak memory of a pull for a study of very many features, in a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        seconds, cpu, peak, rows = pool.apply(_measured_wide, (folder, features))
-    return {
-        "way": f"spinney, {features:,} features",
-        "observations": observations,
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(cpu, 2),
-        "per_second": round(observations / seconds),
-        "peak_mib": round(peak),
-        "rows": rows,
-        "fingerprint": None,
-    }
-
-
-def _measured_wide(folder: Path, features: int) -> tuple[float, float, float, int]:
-    source = {"kind": "files", "path": folder}
-    site = {
-        "name": "wide",
-        "home": folder / "wide",
-        "source": source,
-        "largest_table_mib": 4096,
-    }  # to see what it takes
-    study = wide_study(features)
-    start, cpu = time.perf_counter(), time.process_time()
-    report = pull(study, SiteSettings.model_validate(site)).report
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    return seconds, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, report.rows + report.unripe
-
-
-def measure_fhirpath(folder: Path) -> dict[str, Any]:
-    """A row per resource through FHIRPath; only flat rows, no windows, on the first resources."""
-    start, cpu = time.perf_counter(), time.process_time()
-    rows = peers.with_fhirpath(folder, FHIRPATH_RESOURCES)
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    return {
-        "way": "fhirpath (flat rows only)",
-        "observations": rows,
-        "seconds": round(seconds, 2),
-        "cpu_seconds": round(cpu, 2),
-        "per_second": round(rows / seconds),
-        "peak_mib": None,
-        "rows": rows,
-        "fingerprint": None,
-    }
-
-
-def main() -> None:
-    """Measure and print a table."""
-    arguments = _parser().parse_args()
-    results = []
-    heads = ("observations", "seconds", "CPU seconds", "per second", "peak MiB", "rows")
-    print(f"{'way':<26}" + "".join(f"{head:>13}" for head in heads))
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        for size in arguments.sizes:
+def measure(asked: argparse.Namespace) -> Measured:
+    """Files, then HTTP."""
+    sizes, peers_up_to, asked_of_server, turns = asked.sizes, asked.peers_up_to, asked.served, TURNS
+    if asked.quick:
+        sizes, peers_up_to, asked_of_server, turns = [10_000], 10_000, 5_000, 1
+    missing = [f"{name} can't be imported here" for name in ("polars", "fhirpathpy") if not _is_here(name)]
+    taken: Taken = []
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        for size in sizes:
             here = Path(folder) / str(size)
             make(here, size)
-            for way in ("spinney", "pandas", "polars"):
-                if way == "polars" and importlib.util.find_spec("polars") is None:
-                    continue
-                if way == "spinney" or size <= arguments.peers_up_to:
-                    results.append(measure(way, here, size))
-                    _print_one(results[-1])
-        for features in arguments.wide:
-            results.append(measure_wide(here, arguments.sizes[-1], features))
-            _print_one(results[-1])
-        if importlib.util.find_spec("fhirpathpy"):
-            results.append(measure_fhirpath(here))
-            _print_one(results[-1])
-    for missing in [name for name in ("polars", "fhirpathpy") if importlib.util.find_spec(name) is None]:
-        print(f"{missing} can't be imported here, so it was not measured")
-    _check_agreement(results)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(results, indent=1))
+            taken += in_turns(_file_ways(here, size <= peers_up_to), size, turns if size <= peers_up_to else 1)
+        for features in asked.wide:
+            built = alone(spinney_wide, here, features)
+            taken.append((f"spinney, {features:,} features", sizes[-1], built))
+        make(Path(folder) / "served", asked_of_server)
+        with served(Path(folder) / "served") as addresses:
+            taken += in_turns(_http_ways(Path(folder), addresses, missing, not asked.quick), asked_of_server, turns)
+    check_agreement(taken)
+    return Measured([*figures(taken)], told(taken), missing)
 
 
-def _check_agreement(results: list[dict[str, Any]]) -> None:
-    ours = {one["observations"]: one for one in results if one["way"] == "spinney"}
-    for one in results:
-        if one["fingerprint"]:
-            mine = ours[one["observations"]]
-            assert one["rows"] == mine["rows"], f"{one['way']} has {one['rows']} rows, not {mine['rows']}"
-            assert np.allclose(one["fingerprint"], mine["fingerprint"]), f"{one['way']} has another table"
-    print("all ways that build the table agree on it")
+def _file_ways(folder: Path, with_peers: bool) -> dict[str, Callable[[], Built]]:
+    ways = {"files: spinney": lambda: alone(timed_way, "spinney", folder)}
+    if with_peers:
+        ways["files: pandas"] = lambda: alone(timed_way, "pandas", folder)
+        if _is_here("polars"):
+            ways["files: polars"] = lambda: alone(timed_way, "polars", folder)
+        if _is_here("fhirpathpy"):
+            ways["files: fhirpath, flat rows only"] = lambda: alone(timed_way, "fhirpath", folder)
+    return ways
 
 
-def _print_one(one: dict[str, Any]) -> None:
-    peak = "" if one["peak_mib"] is None else f"{one['peak_mib']:,}"
-    figures = (
-        f"{one['observations']:,}",
-        one["seconds"],
-        one["cpu_seconds"],
-        f"{one['per_second']:,}",
-        peak,
-        one["rows"],
-    )
-    print(f"{one['way']:<26}" + "".join(f"{figure:>13}" for figure in figures), flush=True)
+def _http_ways(
+    folder: Path, addresses: dict[str, str], missing: list[str], install: bool
+) -> dict[str, Callable[[], Built]]:
+    ways = {
+        "REST: spinney": lambda: alone(over_http, folder, "fhir-rest", addresses["rest"]),
+        "bulk: spinney": lambda: alone(over_http, folder, "fhir-bulk", addresses["bulk"]),
+    }
+    try:
+        python = PYRATE.ready(install)
+    except NotInstalled as reason:
+        missing.append(str(reason))
+    else:
+        ways["REST: FHIR-PYrate, flat rows only"] = lambda: with_pyrate(python, addresses["rest"], folder)
+    return ways
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 300_000], help="numbers of Observations")
-    parser.add_argument("--peers-up-to", type=int, default=300_000, help="largest size that the other ways get")
+def in_turns(ways: dict[str, Callable[[], Built]], size: int, turns: int) -> Iterator[tuple[str, int, Built]]:
+    """Who goes first changes from turn to turn."""
+    for turn in range(turns):
+        for way in ways if turn % 2 == 0 else reversed(ways):
+            yield way, size, ways[way]()
+
+
+def alone(run: Callable[..., Built], *words: object) -> Built:
+    """In a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(run, words)
+
+
+def check_agreement(taken: Taken) -> None:
+    """All that build the table of the same resources build the same one."""
+    first: dict[int, Built] = {}
+    for way, size, built in taken:
+        if built.fingerprint:
+            other = first.setdefault(size, built)
+            assert built.rows == other.rows, f"{way} has {built.rows} rows, not {other.rows}"
+            assert np.allclose(built.fingerprint, other.fingerprint), f"{way} has another table"
+
+
+def figures(taken: Taken) -> Iterator[Figure]:
+    """Rates and peaks, all turns together."""
+    grouped: dict[tuple[str, int], list[Built]] = defaultdict(list)
+    for way, size, built in taken:
+        grouped[way, size].append(built)
+    for (way, size), turns in grouped.items():
+        name = f"{size:,} observations/{way}"
+        yield Figure(f"{name}/rate", "/s", tuple(one.observations / one.seconds for one in turns), "more")
+        yield Figure(f"{name}/processor", "s", tuple(one.processor for one in turns))
+        yield Figure(f"{name}/peak", "MiB", tuple(one.peak_mib for one in turns))
+
+
+def told(taken: Taken) -> str:
+    """A line per way and size."""
+    known = {figure.name: figure for figure in figures(taken)}
+    rows = []
+    for way, size in dict.fromkeys((way, size) for way, size, _ in taken):
+        last = next(built for one, other, built in reversed(taken) if (one, other) == (way, size))
+        rate, processor, peak = (known[f"{size:,} observations/{way}/{what}"] for what in ("rate", "processor", "peak"))
+        cells = [f"{last.observations:,}", rate.told(",.0f"), processor.told(".2f"), f"{peak.median:,.0f}"]
+        rows.append([way, *cells, f"{last.rows:,}"])
+    head = ["", "observations", "observations per second", "processor s", "peak MiB", "rows of the result"]
+    return table(head, rows)
+
+
+def _is_here(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 3_000_000], help="Observations in files")
+    parser.add_argument("--peers-up-to", type=int, default=100_000, help="largest size that the other ways get")
+    parser.add_argument("--served", type=int, default=50_000, help="Observations on the FHIR server")
     parser.add_argument("--wide", type=int, nargs="*", default=[], help="also studies of so many features, last size")
     parser.add_argument("--folder", type=Path, help="where temporary files go")
-    parser.add_argument("--json", type=Path, help="write the results there, too")
-    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command."""
+    command("connectors", __doc__, measure, _options, arguments)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ STAYS_PER_PATIENT = 4
 LOINC = "http://loinc.org"
 FIRST_DAY = datetime(2016, 1, 1)
 DAYS = 1800
+META = '"meta":{"versionId":"1","lastUpdated":"2021-01-01T00:00:00.000+00:00"}'
 CODES = {
     "8480-6": ("mm[Hg]", 120, 15),
     "8462-4": ("mm[Hg]", 80, 10),
@@ -91,7 +92,8 @@ def make(folder: Path, observations: int) -> None:
     with (folder / "Patient.ndjson").open("w") as file:
         for patient in range(patients):
             file.write(
-                f'{{"resourceType":"Patient","id":"{_patient(patient)}","gender":"female","birthDate":"1960-05-17"}}\n'
+                f'{{"resourceType":"Patient","id":"{_patient(patient)}",{META},"gender":"female",'
+                f'"birthDate":"1960-05-17"}}\n'
             )
     with (folder / "Encounter.ndjson").open("w") as file:
         for patient in range(patients):
@@ -113,7 +115,7 @@ def _patient(number: int) -> str:
 
 def _encounter(patient: int, stay: int, start: datetime, end: datetime) -> str:
     return (
-        f'{{"resourceType":"Encounter","id":"{patient:08d}-{stay}","status":"finished","class":{{"code":"IMP"}},'
+        f'{{"resourceType":"Encounter","id":"{patient:08d}-{stay}",{META},"status":"finished","class":{{"code":"IMP"}},'
         f'"type":[{{"coding":[{{"system":"http://snomed.info/sct","code":"183452005"}}]}}],'
         f'"subject":{{"reference":"Patient/{_patient(patient)}"}},'
         f'"period":{{"start":"{start.isoformat()}+00:00","end":"{end.isoformat()}+00:00"}}}}'
@@ -124,7 +126,7 @@ def _observation(number: int, code: str, unit: str, value: float, when: datetime
     time = when.isoformat()
     return (
         f'{{"resourceType":"Observation","id":"{number:012d}-4353-4d7e-96e0-c980387b3852",'
-        f'"meta":{{"versionId":"1","lastUpdated":"2021-01-01T00:00:00.000+00:00"}},"status":"final",'
+        f'{META},"status":"final",'
         f'"category":[{{"coding":[{{"system":"http://terminology.hl7.org/CodeSystem/observation-category",'
         f'"code":"vital-signs","display":"vital-signs"}}]}}],'
         f'"code":{{"coding":[{{"system":"{LOINC}","code":"{code}","display":"Measured"}}],"text":"Measured"}},'

@@ -1,6 +1,6 @@
 """Trees that travel: their bytes, scoring, streaming and voting, each beside scikit-learn in the same run.
 
-    python -m benchmarks.core [--quick] [--json result.json]
+    python -m benchmarks.core
 
 Ratios are of processor time, measured in turns, so that other work on the machine counts as little as possible: the
 median of all turns, with the smallest and the largest. What scikit-learn answers is compared, not only timed.
@@ -9,16 +9,14 @@ median of all turns, with the smallest and the largest. What scikit-learn answer
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import pickle
-import statistics
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +24,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
+from benchmarks.harness import Figure, Measured, command, table
 from spinney import codec
 from spinney.export import Rounding, export_forest
 from spinney.grow import Grown, grow
@@ -59,11 +58,18 @@ QUICK = Sizes(rows=20_000, trees=40, scored_rows=20_000, scored_trees=40, stream
 class Line:
     """One line of the table."""
 
-    what: str
-    value: float
-    unit: str
-    wanted: str = ""
+    figure: Figure
     note: str = ""
+
+    @property
+    def cells(self) -> list[str]:
+        """As the table shows it."""
+        form = ",.0f" if self.figure.median >= 1000 else ",.2f"
+        return [self.figure.name, self.figure.told(form), self.figure.unit, self.note]
+
+
+def line(what: str, unit: str, *runs: float, note: str = "", better: Literal["less", "more"] = "less") -> Line:
+    return Line(Figure(what, unit, runs, better), note)
 
 
 @dataclass(frozen=True)
@@ -89,8 +95,15 @@ def made(sizes: Sizes) -> Wood:
     return Wood(X, y, grow(X, y.astype(np.int8), np.arange(len(y)), settings, 0, jobs=-1))
 
 
-def measure(sizes: Sizes) -> list[Line]:
+def measure(asked: argparse.Namespace) -> Measured:
     """The whole table."""
+    lines = measured(QUICK if asked.quick else Sizes())
+    told = table(["", "median (smallest to largest)", "unit", ""], [one.cells for one in lines])
+    return Measured([one.figure for one in lines], told)
+
+
+def measured(sizes: Sizes) -> list[Line]:
+    """Line by line."""
     wood, growing = timed(lambda: made(sizes))
     forest, exporting = timed(lambda: wood.exported(sizes.trees, 5, GRID))
     data, encoding = timed(lambda: codec.encode(forest, GRID))
@@ -98,10 +111,10 @@ def measure(sizes: Sizes) -> list[Line]:
     assert arrived.digests == forest.digests
     size = f"{sizes.trees} trees on {sizes.rows:,} x {COLUMNS} rows"
     return [
-        Line("growing", growing, "s", note=size),
-        Line("export", exporting, "s", note=f"{len(forest.feature):,} nodes"),
-        Line("encode", encoding, "s"),
-        Line("decode", decoding, "s"),
+        line("growing", "s", growing, note=size),
+        line("export", "s", exporting, note=f"{len(forest.feature):,} nodes"),
+        line("encode", "s", encoding),
+        line("decode", "s", decoding),
         *sizes_of(wood, data),
         scoring(wood, sizes),
         *streaming(arrived.take(range(sizes.scored_trees)), sizes),
@@ -113,10 +126,11 @@ def sizes_of(wood: Wood, data: bytes) -> list[Line]:
     """Bytes on the wire beside pickled estimators."""
     pickled = pickle.dumps(wood.grown.trees)
     packed = zlib.compress(pickled)
+    each = f"{len(data) / len(wood.grown.trees):,.0f} per tree"
     return [
-        Line("bytes of the forest", len(data), "B", note=f"{len(data) / len(wood.grown.trees):,.0f} per tree"),
-        Line("pickled estimators / ours", len(pickled) / len(data), "x", ">= 12", f"{len(pickled):,} B"),
-        Line("the same, compressed / ours", len(packed) / len(data), "x", note=f"{len(packed):,} B"),
+        line("bytes of the forest", "B", len(data), note=each),
+        line("pickled estimators / ours", "x", len(pickled) / len(data), note=f"{len(pickled):,} B", better="more"),
+        line("the same, compressed / ours", "x", len(packed) / len(data), note=f"{len(packed):,} B", better="more"),
     ]
 
 
@@ -131,9 +145,9 @@ def scoring(wood: Wood, sizes: Sizes) -> Line:
 
     found = confusion_counts(forest, X, y, PRESENT)
     assert np.array_equal(found, [(m[1, 1], m[0, 0], m[0, 1], m[1, 0]) for m in theirs()])
-    ratio, spread = in_turns(theirs, lambda: confusion_counts(forest, X, y, PRESENT))
-    note = f"{spread}; {len(trees)} trees, {len(X):,} rows"
-    return Line("confusion counts, scikit-learn / ours", ratio, "x", ">= 2.5", note)
+    ratios = in_turns(theirs, lambda: confusion_counts(forest, X, y, PRESENT))
+    note = f"{len(trees)} trees, {len(X):,} rows"
+    return line("confusion counts, scikit-learn / ours", "x", *ratios, note=note, better="more")
 
 
 def streaming(forest: Forest, sizes: Sizes) -> list[Line]:
@@ -142,8 +156,8 @@ def streaming(forest: Forest, sizes: Sizes) -> list[Line]:
         seconds, before, peak = pool.apply(_streamed, (codec.encode(forest, GRID), sizes))
     note = f"{sizes.streamed_rows:,} rows through {len(forest)} trees"
     return [
-        Line("streamed rows per second", sizes.streamed_rows / seconds, "/s", note=note),
-        Line("peak memory while streaming", peak, "MiB", note=f"{before:,.0f} MiB before the first row"),
+        line("streamed rows per second", "/s", sizes.streamed_rows / seconds, note=note, better="more"),
+        line("peak memory while streaming", "MiB", peak, note=f"{before:,.0f} MiB before the first row"),
     ]
 
 
@@ -177,14 +191,14 @@ def voting(wood: Wood, sizes: Sizes) -> Line:
     ours = FederatedForest.from_trees(forest, ["home"] * len(forest), np.ones(len(forest)), features)
     theirs = RandomForestClassifier(1, n_jobs=1).fit(wood.X[:100], wood.y[:100])
     theirs.estimators_ = wood.grown.trees
-    table = pd.DataFrame(wood.X, columns=[feature.name for feature in features])
-    assert np.allclose(ours.predict_proba(table), theirs.predict_proba(wood.X), rtol=0, atol=1e-6)
-    ratio, spread = in_turns(lambda: theirs.predict_proba(wood.X), lambda: ours.predict_proba(table))
-    return Line("predict_proba, scikit-learn / ours", ratio, "x", note=f"{spread}; {len(forest)} trees")
+    frame = pd.DataFrame(wood.X, columns=[feature.name for feature in features])
+    assert np.allclose(ours.predict_proba(frame), theirs.predict_proba(wood.X), rtol=0, atol=1e-6)
+    ratios = in_turns(lambda: theirs.predict_proba(wood.X), lambda: ours.predict_proba(frame))
+    return line("predict_proba, scikit-learn / ours", "x", *ratios, note=f"{len(forest)} trees", better="more")
 
 
-def in_turns(theirs: Callable[[], Any], ours: Callable[[], Any]) -> tuple[float, str]:
-    """How many times as fast we are: the median of all turns, and the spread in words."""
+def in_turns(theirs: Callable[[], Any], ours: Callable[[], Any]) -> list[float]:
+    """How many times as fast we are, turn by turn."""
     ratios = []
     for _ in range(TURNS):
         times = []
@@ -193,7 +207,7 @@ def in_turns(theirs: Callable[[], Any], ours: Callable[[], Any]) -> tuple[float,
             run()
             times.append(time.process_time() - start)
         ratios.append(times[0] / times[1])
-    return statistics.median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f}"
+    return ratios
 
 
 def timed(run: Callable[[], Result]) -> tuple[Result, float]:
@@ -203,18 +217,5 @@ def timed(run: Callable[[], Result]) -> tuple[Result, float]:
     return result, time.perf_counter() - start
 
 
-def main() -> None:
-    """Measure, print, and write where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, about half a minute")
-    parser.add_argument("--json", type=Path, help="write the table here, too")
-    asked = parser.parse_args()
-    lines = measure(QUICK if asked.quick else Sizes())
-    for line in lines:
-        print(f"{line.what:38} {line.value:>14,.2f} {line.unit:4} {line.wanted:7} {line.note}".rstrip())
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(line) for line in lines], indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    command("core", __doc__, measure)

@@ -8,7 +8,8 @@ A part is a module that measures and tells:
         command("speed", __doc__, measure)
 
 `python -m benchmarks.speed` prints its tables; `--write` puts them into README.md between `<!-- speed:begin -->` and
-`<!-- speed:end -->`; `--json FILE` keeps every run of every figure for `benchmarks.compare`.
+`<!-- speed:end -->`; `--json FILE` keeps every run of every figure for `benchmarks.compare`. A part whose data or peers
+are not on this machine raises `CannotRun`; one that lacks only some of them tells so in `missing`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -25,6 +27,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 README = Path(__file__).with_name("README.md")
+CANNOT_RUN = 3  # exit code
+
+
+class CannotRun(Exception):
+    """What a part needs is not here; the message says what that is and how to get it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,7 @@ class Measured:
 
     figures: Sequence[Figure]
     told: str
+    missing: Sequence[str] = ()  # what was left out, and why
 
 
 def command(
@@ -77,8 +85,12 @@ def command(
     asked = parser.parse_args(arguments)
     if asked.write and asked.quick:
         parser.error("--write is for the whole run")
-    found = measure(asked)
-    told = f"{machine()}\n\n{found.told}"
+    try:
+        found = measure(asked)
+    except CannotRun as reason:
+        print(f"benchmarks.{part} can't run: {reason}", file=sys.stderr)
+        raise SystemExit(CANNOT_RUN) from None
+    told = "\n\n".join([machine(), found.told, *(f"Not measured: {reason}." for reason in found.missing)])
     print(told)
     if asked.json:
         asked.json.parent.mkdir(parents=True, exist_ok=True)
@@ -90,8 +102,15 @@ def command(
 def machine() -> str:
     """What the figures were taken on."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "prefect", "spinney"))
-    kind = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return f"Python {platform.python_version()}, {versions}; {kind}."
+    return f"Python {platform.python_version()}, {versions}; {hardware()}."
+
+
+def hardware() -> str:
+    """The part of it that doesn't change with what is installed."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return ", ".join(filter(None, [f"{platform.system()} {platform.machine()}", named, f"{os.cpu_count()} cores"]))
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -110,4 +129,11 @@ def write_block(file: Path, begin: str, end: str, text: str) -> None:
 
 
 def _plain(part: str, quick: bool, found: Measured) -> dict[str, Any]:
-    return {"part": part, "machine": machine(), "quick": quick, "figures": [asdict(one) for one in found.figures]}
+    return {
+        "part": part,
+        "machine": machine(),
+        "hardware": hardware(),
+        "quick": quick,
+        "figures": [asdict(one) for one in found.figures],
+        "missing": list(found.missing),
+    }

@@ -1,0 +1,127 @@
+"""A real round over a folder: a coordinator and the sites, each a process of its own that reads only its own rows.
+
+Run by benchmarks/speed.py as `python -m benchmarks.peers.houses CASE RESULT ALGORITHM`. Keys, signatures, sealed
+parcels, masked sums, the audit log and the memory of a round are the product's; Prefect, the pull from a clinical
+system and the registry are not part of it (benchmarks/rounds.py times whole nights).
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+COORDINATOR = "coordinator"
+PATIENCE = timedelta(minutes=20)
+
+
+@dataclass(frozen=True)
+class House:
+    """What one house has: its name, its key, everybody's public keys, and where things are."""
+
+    name: str
+    key: bytes
+    public: Mapping[str, bytes]
+    case: Path
+    folder: Path
+    algorithm: str
+
+    def run(self, results: Any) -> None:
+        """In a process of its own; failures are told, too."""
+        try:
+            results.put((self.name, self._coordinate() if self.name == COORDINATOR else self._take_part()))
+        except BaseException as error:
+            results.put((self.name, error))
+            raise
+
+    def _coordinate(self) -> dict[str, Any]:
+        from connectors.memory import Memory
+        from connectors.rounds import CoordinatorRound
+
+        memory = Memory(self.folder / self.name / "rounds" / "1")
+        sites = [name for name in self.public if name != COORDINATOR]
+        over = CoordinatorRound(self._study(), self._desk(), sites, memory, PATIENCE).run()
+        return {"model": over.model, "void": over.void}
+
+    def _take_part(self) -> dict[str, Any]:
+        from connectors.memory import History, Memory
+        from connectors.rounds import SiteRound
+        from connectors.tables import read_table
+        from spinney.cohort import cohort_from_frame
+
+        study, desk, home = self._study(), self._desk(), self.folder / self.name
+        cohort = cohort_from_frame(read_table(self.case / "tables" / f"{self.name}.csv"), study)
+        memory, history = Memory(home / "rounds" / "1"), History(home / "scored")
+        part = SiteRound(study, desk, COORDINATOR, cohort, memory, history)
+        part.run(PATIENCE)
+        assert part.outcome is not None
+        exchange, model = desk.exchange, part.outcome.model
+        told = {"trees": len(model.owners_), "sent": exchange.sent.total(), "fetched": exchange.fetched.total()}
+        return {"auroc": self._auroc(model), **told}
+
+    def _auroc(self, model: Any) -> float:
+        """On the rows that nobody got."""
+        import pandas as pd
+
+        from spinney.metrics import auroc
+
+        rows = pd.read_csv(self.case / "held_out.csv", names=["y", *(one.name for one in self._study().features)])
+        return float(auroc(rows["y"].to_numpy(), model.predict_proba(rows)[:, 1]))
+
+    def _study(self) -> Any:
+        from connectors.study_file import read_study
+
+        return read_study(self.case / "study.yaml").with_settings(algorithm={"name": self.algorithm})
+
+    def _desk(self) -> Any:
+        from benchmarks.wire_bytes import CountedExchange
+        from connectors.audit import Audit
+        from connectors.desk import Desk
+        from connectors.exchange import SystemClock
+        from connectors.keys import Identity
+        from connectors.security import Rounds
+
+        home, study = self.folder / self.name, self._study()
+        exchange = CountedExchange.counted(self.folder / "exchange")
+        rounds = Rounds(home, study.name, self.name).enter(1)
+        audit, me = Audit(home / "audit.jsonl"), Identity.from_pem(self.key, self.name)
+        return Desk(
+            home, self.name, study.name, study.digest, 1, me, rounds, self.public, exchange, audit, SystemClock()
+        )
+
+
+def main() -> None:
+    case, result, algorithm = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    from connectors.keys import Identity
+
+    sites = json.loads((case / "case.json").read_text(encoding="utf-8"))["sites"]
+    identities = {name: Identity.new() for name in (COORDINATOR, *(f"site-{n + 1}" for n in range(sites)))}
+    public = {name: identity.public for name, identity in identities.items()}
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "exchange").mkdir()
+        houses = [House(name, one.pem(), public, case, Path(folder), algorithm) for name, one in identities.items()]
+        processes = [context.Process(target=house.run, args=(results,)) for house in houses]
+        for process in processes:
+            process.start()
+        told = dict(results.get() for _ in processes)
+        for process in processes:
+            process.join()
+    failed = {name: one for name, one in told.items() if isinstance(one, BaseException)}
+    over = told.pop(COORDINATOR)
+    if failed or over["void"]:
+        raise SystemExit(f"the round came to nothing: {failed or over['void']}")
+    mean = {name: sum(site[name] for site in told.values()) / len(told) for name in ("auroc", "trees")}
+    total = {name: sum(site[name] for site in told.values()) for name in ("sent", "fetched")}
+    result.write_text(json.dumps({**mean, **total, "model": over["model"]}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

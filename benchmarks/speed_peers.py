@@ -1,0 +1,64 @@
+"""The peers' own environments, made once with pinned versions under build/peers/."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ENVIRONMENTS = ROOT / "build" / "peers"
+SHARED = ("numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1")
+
+
+class NotInstalled(Exception):
+    """A peer has no environment here; the message says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another system, and what is installed to run it."""
+
+    name: str
+    packages: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        return ENVIRONMENTS / self.name
+
+    @property
+    def python(self) -> Path:
+        return self.folder / "bin" / "python"
+
+    def ready(self, make: bool = True) -> Path:
+        """Its interpreter; made at the first time, unless only what is there may be used."""
+        marker, wanted = self.folder / "installed.txt", "\n".join(self.packages)
+        if marker.exists() and marker.read_text(encoding="utf-8") == wanted:
+            return self.python
+        if not make:
+            raise NotInstalled(f"{self.name} is not installed yet, and a quick run installs nothing")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        print(f"making an environment for {self.name} ...", file=sys.stderr, flush=True)
+        for words in self._commands():
+            done = subprocess.run(words, capture_output=True, text=True)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+                raise NotInstalled(f"{self.name} does not install: {last}")
+        marker.write_text(wanted, encoding="utf-8")
+        return self.python
+
+    def _commands(self) -> list[list[str]]:
+        """With uv where it is; it is much faster than pip."""
+        uv = next((str(one) for one in (ROOT / ".tools/bin/uv", shutil.which("uv")) if one and Path(one).exists()), "")
+        if uv:
+            make = [uv, "venv", "--quiet", "--python", sys.executable, str(self.folder)]
+            return [make, [uv, "pip", "install", "--quiet", "--python", str(self.python), *self.packages]]
+        make = [sys.executable, "-m", "venv", str(self.folder)]
+        return [make, [str(self.python), "-m", "pip", "install", "--quiet", *self.packages]]
+
+
+FLOWER = Peer("flower", ("flwr[simulation]==1.41.0", *SHARED))
+FLARE = Peer("flare", ("nvflare==2.9.0", "xgboost==3.2.0", "tensorboard==2.21.0", *SHARED))
+PYRATE = Peer("pyrate", ("fhir-pyrate==0.2.6", *SHARED[:2]))

@@ -14,6 +14,7 @@ from spinney.errors import SourceFailed
 from spinney.study import Study
 
 ARRAYS = ("present", "X", "y", "patients", "part")
+WORDS = "no_newest"
 SUFFIX = ".npz"
 
 
@@ -30,7 +31,8 @@ def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
     partial = path.with_suffix(".partial-npz")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            np.savez(file, **{name: getattr(cohort, name) for name in ARRAYS})
+            arrays = {name: getattr(cohort, name) for name in ARRAYS}
+            np.savez(file, **arrays, **{WORDS: np.array(cohort.no_newest)})
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -42,7 +44,7 @@ def read_encoded(ref: CohortRef, study: Study) -> Cohort:
     columns = columns_of(study.features)
     try:
         with ref.path.with_suffix(SUFFIX).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS})
+            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS}, **{WORDS: str(kept[WORDS])})
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
     if cohort.X.shape != (ref.rows, len(columns)):

@@ -29,9 +29,10 @@ from connectors.site_file import SiteSettings, source_of
 from connectors.sources import TABLE, Progress, Pulled, Source, Wanted
 from connectors.sources.files import FilesSettings
 from connectors.vault import CohortRef, Vault
+from spinney.cohort import divided
 from spinney.encode import encode_label
 from spinney.errors import CohortRejected, SourceFailed
-from spinney.parts import Part, newest_aside, parts_by_hash
+from spinney.parts import Part
 from spinney.study import Study
 
 PLAIN_NAMES: tuple[str | None, str | None] = ("patient", "index_time")
@@ -217,12 +218,12 @@ def _without_recording_time(unrecorded: dict[str, tuple[int, int]]) -> list[str]
 
 
 def _imputed(table: pa.Table, study: Study, vault: Vault, report: PullReport) -> pa.Table:
-    parts = parts_by_hash(vault.pseudonyms(table["patient"]).to_pylist(), vault.key, study.split)
-    ripe = table["ripe"].to_numpy()
-    if study.split.newest:
-        times = table["index_time"].cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
-        parts[ripe] = newest_aside(parts[ripe], times[ripe], study.split.newest)
-    trains = (parts == Part.TRAINING) & ripe
+    trains = table["ripe"].to_numpy().copy()
+    known = table.filter(table["ripe"]).select(["patient", "index_time", study.label.name])
+    if known.num_rows:
+        frame, patients = known.to_pandas(), vault.pseudonyms(known["patient"]).to_pylist()
+        _, parts, _ = divided(frame, encode_label(frame, study.label), study, patients, vault.key)
+        trains[trains] = parts == Part.TRAINING
     table, report.filled = forward_fill_then_median(table, study, trains)
     return table
 

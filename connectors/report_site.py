@@ -65,6 +65,7 @@ def _measured(outcome: Outcome) -> Iterator[Element]:
     yield section(
         "Local against federated",
         el("p", "Measured on test patients that no choice has seen; the line is the 95 % interval over patients."),
+        *([el("p", f"Chosen by {outcome.decision.judged_by}.")] if outcome.decision.judged_by else []),
         el("div", *_comparisons(outcome), class_="figures"),
         _every_figure(outcome),
     )
@@ -104,6 +105,9 @@ def _every_figure(outcome: Outcome) -> Element:
 def _newest(outcome: Outcome) -> Iterator[Element]:
     newest = outcome.newest
     if newest is None:
+        return
+    if not newest.share:
+        yield section("The newest patients", el("p", f"No newest index events were kept aside: {newest.note}."))
         return
     aside = f"The newest {newest.share:.0%} of the index events were kept aside"
     words = f"{aside}; their patients are in no other part but test."

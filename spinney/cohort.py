@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.encode import Column, Matrix, columns_of, encode, encode_label, filled, times_of
-from spinney.parts import Part, Parts, newest_aside, parts_by_hash, parts_by_seed
+from spinney.errors import CohortRejected
+from spinney.parts import NO_TIMES, Part, Parts, newest_aside, newest_if_enough, parts_by_hash, parts_by_seed
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -27,6 +28,7 @@ class Cohort:
     patients: NDArray[np.int64]
     part: Parts
     fill: NDArray[np.float32] | None = None  # what stands for a missing value of each column; NaN: nothing
+    no_newest: str = ""  # why no newest index events are kept aside, where the study leaves that open
 
     def __len__(self) -> int:
         return len(self.y)
@@ -41,8 +43,8 @@ class Cohort:
 
     def at(self, places: NDArray[np.int64]) -> Cohort:
         """The rows at some places."""
-        rows = (self.X[places], self.y[places], self.patients[places], self.part[places])
-        return Cohort(self.columns, self.present, *rows, self.fill)
+        rows = {name: getattr(self, name)[places] for name in ("X", "y", "patients", "part")}
+        return replace(self, **rows)
 
     def filled(self, fill: NDArray[np.float32]) -> Cohort:
         """The same rows with what is missing filled in."""
@@ -65,11 +67,24 @@ def cohort_from_frame(
     columns = columns_of(study.features)
     X, present = encode(frame, columns)
     y = encode_label(frame, study.label)
+    codes, part, no_newest = divided(frame, y, study, patients, key)
+    return Cohort(columns, present, X, y, codes, part, no_newest=no_newest)
+
+
+def divided(
+    frame: Any, y: NDArray[np.int8], study: Study, patients: Sequence[str] | None, key: bytes
+) -> tuple[NDArray[np.int64], Parts, str]:
+    """The patient and the part of every row, and why no newest rows are kept aside where they could be."""
+    split = study.split
     if patients is None:
-        codes, part = np.arange(len(y)), parts_by_seed(y, study.split)
+        codes, part = np.arange(len(y)), parts_by_seed(y, split)
     else:
         codes = np.unique(np.asarray(patients, dtype=str), return_inverse=True)[1]
-        part = parts_by_hash(patients, key, study.split)
-    if study.split.newest:
-        part = newest_aside(part, times_of(frame), study.split.newest)
-    return Cohort(columns, present, X, y, codes, part)
+        part = parts_by_hash(patients, key, split)
+    if split.newest is not None:
+        return codes, newest_aside(part, times_of(frame), split.newest) if split.newest else part, ""
+    try:
+        times = times_of(frame)
+    except CohortRejected:  # nobody has asked for them
+        return codes, part, NO_TIMES
+    return codes, *newest_if_enough(part, times, y, codes, study.choice.fewest_test_patients)

@@ -29,6 +29,7 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
             "reason": decision.reason,
             "threshold": decision.threshold,
             "calibration": decision.calibration,
+            "judged_by": decision.judged_by,
             "cross_validated": plain(decision.cross_validated),
             "question": decision.question,
             "notes": list(decision.notes),

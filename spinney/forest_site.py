@@ -33,10 +33,11 @@ from spinney.messages import (
     Weights,
 )
 from spinney.parts import folds
-from spinney.personalise import Candidate, Chooser, Pool, Rules, folds_of
-from spinney.score import Counts, abstains, confusion_counts
+from spinney.personalise import Candidate, Chooser, Pool, Rules
+from spinney.score import Counts, abstains, fold_counts
 from spinney.settings import ForestSettings
 from spinney.tree import Forest, join
+from spinney.validate import folds_of
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -222,16 +223,17 @@ class ForestSite(FillingSite):
         return Pool(forest, owners, house.name, unseen, counts, abstains(forest, house.cohort.present))
 
     def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
-        """Counts of every tree on this site's training rows, fold by fold."""
-        training = self.training
-        fold = folds_of(training, self.house.study)
-        counted = self.counted_rows(owners, unseen)
-        present, jobs = training.present, self.house.jobs
-        return np.stack(
-            [
-                confusion_counts(forest, training.X[here], training.y[here], present, counted=counted[here], jobs=jobs)
-                for here in (fold == number for number in range(self.house.study.choice.folds))
-            ]
+        """Counts of every tree on this site's training rows: repeats x folds x trees x 4."""
+        house, training = self.house, self.training
+        return fold_counts(
+            forest,
+            training.X,
+            training.y,
+            training.present,
+            folds_of(training, house.study),
+            house.study.choice.folds,
+            counted=self.counted_rows(owners, unseen),
+            jobs=house.jobs,
         )
 
     def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from spinney.describe import rounded_rows
 from spinney.metrics import Figure
 from spinney.model import FederatedForest
 from spinney.outcome import Decision, Newest, Outcome, Subgroup
-from spinney.parts import Part
+from spinney.parts import NEWEST_SHARE, NO_TIMES, Part, unseen_newest
 from spinney.settings import Feature
 
 if TYPE_CHECKING:
@@ -99,11 +99,12 @@ def figures_of(rows: Cohort, final: Floats, decision: Decision, study: Study) ->
 def newest(chooser: Chooser, decision: Decision) -> Newest | None:
     """How the chosen model does on the newest index events, of patients who are in no other part but test."""
     study, cohort = chooser.study, chooser.cohort
-    share = study.split.newest
-    if not share:
+    if study.split.newest == 0:
         return None
-    known = cohort.rows(Part.TRAINING, Part.VALIDATION).patients
-    rows = cohort.where((cohort.part == Part.NEWEST) & ~np.isin(cohort.patients, known))
+    if not np.any(cohort.part == Part.NEWEST):
+        return Newest(0.0, {}, cohort.no_newest or NO_TIMES)
+    share = study.split.newest or NEWEST_SHARE
+    rows = cohort.where(unseen_newest(cohort.part, cohort.patients))
     if note := too_few(rows, study, "unseen"):
         return Newest(share, {}, note)
     final = _final(chooser.votes(rows, [decision.name])[decision.name], decision)

@@ -21,6 +21,7 @@ class Decision:
     cross_validated: Mapping[str, float]
     question: str | None = None
     notes: tuple[str, ...] = ()
+    judged_by: str = ""  # how candidates were compared; empty: nothing was chosen
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Subgroup:
 class Newest:
     """Figures on the newest index events, whose patients no tree of this site has seen."""
 
-    share: float  # of all index events that are kept aside
+    share: float  # of all index events that are kept aside; 0: none are
     figures: Mapping[str, Figure]
     note: str = ""  # why there are no figures
 

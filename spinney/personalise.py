@@ -2,7 +2,7 @@
 
 Choices are made on rows that are not test rows: cross-validated over the site's training rows (own trees vote only on
 patients that they were not grown on, and a fold's counts are taken off the site's own counts) or on its validation
-part. What is reported is measured on test rows that no choice has seen.
+part, by size (`spinney.validate`). What is reported is measured on test rows that no choice has seen.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from spinney.measure import measured
 from spinney.model import FederatedForest
 from spinney.outcome import Decision as Decision
 from spinney.outcome import Outcome as Outcome
-from spinney.parts import Part, folds
+from spinney.parts import Part
 from spinney.score import Counts
 from spinney.traverse import Walker
 from spinney.tree import Forest
-from spinney.votes import scores
+from spinney.validate import folds_of, way_of
+from spinney.votes import DECIMALS, scores
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -47,7 +48,7 @@ class Pool:
     owners: tuple[str, ...]
     home: str
     unseen: Flags  # training rows x own trees: the tree was not grown on this patient
-    counts: Counts  # folds x trees x (tp, tn, fp, fn) on training rows
+    counts: Counts  # repeats x folds x trees x (tp, tn, fp, fn) on training rows
     silent: Flags  # trees that ask a column which this site doesn't have
 
     @property
@@ -59,6 +60,11 @@ class Pool:
     def own(self) -> NDArray[np.int64]:
         """Places of the site's own trees."""
         return np.flatnonzero(self.ours)
+
+    @property
+    def total(self) -> Counts:
+        """Counts of every tree on all training rows."""
+        return np.asarray(self.counts[0].sum(axis=0))
 
     def voting(self, common: int) -> tuple[Flags, str]:
         """Which of the first `common` trees have a say here; the site's own where none has, and a note of it."""
@@ -104,7 +110,8 @@ class Chooser:
         self.cohort, self.present = cohort, cohort.present
         self.candidates = {candidate.name: candidate for candidate in candidates}
         self.walker = Walker(pool.forest, len(cohort.columns))
-        self.judged, self.judged_places = self._cross_validated()
+        self.way = way_of(cohort, study)
+        self.judged, self.judged_places = self._honest_votes()
         self.judged_rows = cohort.at(self.judged_places)
 
     def outcome(self) -> Outcome:
@@ -120,7 +127,7 @@ class Chooser:
 
     def weights(self, name: str, own: Floats | None = None) -> Floats:
         """Final weights of a candidate; trees that abstain here have none."""
-        weighed = self.candidates[name].weigh(metrics.mcc(self.pool.counts.sum(axis=0)) if own is None else own)
+        weighed = self.candidates[name].weigh(metrics.mcc(self.pool.total) if own is None else own)
         return np.where(self.pool.silent, 0.0, weighed)
 
     def matrix(self, names: Sequence[str]) -> Floats:
@@ -132,24 +139,29 @@ class Chooser:
         votes = scores(self.walker, rows.X, self.matrix(names))
         return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
 
-    def _cross_validated(self) -> tuple[dict[str, Floats], NDArray[np.int64]]:
+    def _honest_votes(self) -> tuple[dict[str, Floats], NDArray[np.int64]]:
         """Honest votes of every candidate on the rows to choose on, and where these are in the cohort."""
-        names = list(self.candidates)
-        part = Part.VALIDATION if self.study.split.validation else Part.TRAINING
+        names, part = list(self.candidates), self.way.part
         rows, places = self.cohort.rows(part), np.flatnonzero(self.cohort.part == part)
         if part == Part.VALIDATION:
             votes = scores(self.walker, rows.X, self.matrix(names))
         else:
-            fold = folds_of(rows, self.study)
-            total = self.pool.counts.sum(axis=0)
-            left = [metrics.mcc(total - counts) for counts in self.pool.counts]
-            weights = np.stack([self.weights(name, own) for own in left for name in names], axis=1)
-            which = fold[:, None] * len(names) + np.arange(len(names))
-            votes = scores(self.walker, rows.X, weights, unseen=self.pool.unseen, own=self.pool.own, which=which)
+            votes = self._cross_validated(rows, names)
         local = votes[:, names.index("local")]
         votes = np.where(np.isnan(votes), local[:, None], votes)  # the few trees of a high tau may all know the patient
         known = ~np.isnan(local)
         return {name: votes[known, place] for place, name in enumerate(names)}, places[known]
+
+    def _cross_validated(self, rows: Cohort, names: Sequence[str]) -> Floats:
+        """Votes under weights that know nothing of a row's fold; a row has one vote, the mean of all repeats."""
+        fold, total = folds_of(rows, self.study), self.pool.total
+        repeats, count = self.pool.counts.shape[:2]
+        left = [metrics.mcc(total - counts) for repeat in self.pool.counts for counts in repeat]
+        weights = np.stack([self.weights(name, own) for own in left for name in names], axis=1)
+        groups = fold.T + count * np.arange(repeats)
+        which = (groups[:, :, None] * len(names) + np.arange(len(names))).reshape(len(rows), -1)
+        votes = scores(self.walker, rows.X, weights, unseen=self.pool.unseen, own=self.pool.own, which=which)
+        return np.asarray(np.round(votes.reshape(len(rows), repeats, -1).mean(axis=1), DECIMALS))
 
     @cached_property
     def patients(self) -> int:
@@ -184,7 +196,8 @@ class Chooser:
         name, reason = rules.default, DEFAULT_REASON if rules.default != "local" else "there is nothing else to choose"
         if rules.choose_among:
             name = max(rules.choose_among, key=lambda one: reached[one])
-            reason = f"best of {', '.join(rules.choose_among)} in cross-validation"
+            where = "in cross-validation" if self.way.part == Part.TRAINING else "on the validation part"
+            reason = f"best of {', '.join(rules.choose_among)} {where}"
         question = self._question()
         if question:
             name, reason = (
@@ -207,7 +220,7 @@ class Chooser:
     def _question(self) -> str | None:
         """A site with reversed labels and a site with a different concept look the same from inside: ask a person."""
         foreign = np.setdiff1d(np.flatnonzero(~self.pool.silent), self.pool.own)
-        own_view = metrics.mcc(self.pool.counts.sum(axis=0))[foreign]
+        own_view = metrics.mcc(self.pool.total)[foreign]
         if len(foreign) and own_view.mean() < 0:
             return (
                 f"trees of other sites are worse than chance here (mean correlation {own_view.mean():.2f}): "
@@ -230,7 +243,7 @@ class Chooser:
             else:
                 notes.append("not calibrated: votes and outcomes don't rise together")
         threshold = metrics.best_threshold(y, votes, self.study.choice.threshold, self.study.choice.sensitivity)
-        return Decision(name, reason, threshold, calibration, reached, question, tuple(notes))
+        return Decision(name, reason, threshold, calibration, reached, question, tuple(notes), self.way.words)
 
     def personalised(self) -> str:
         """The candidate that the personalised selection takes."""
@@ -256,9 +269,8 @@ class Chooser:
         weights, owners = self.weights(decision.name), np.asarray(self.pool.owners)
         sites = sorted({*self.pool.owners})
         without = np.stack([np.where(owners == site, 0.0, weights) for site in sites] + [weights], axis=1)
-        validation = self.study.split.validation > 0
-        rows = self.cohort.rows(Part.VALIDATION if validation else Part.TRAINING)
-        unseen = None if validation else self.pool.unseen
+        rows = self.cohort.rows(self.way.part)
+        unseen = None if self.way.part == Part.VALIDATION else self.pool.unseen
         votes = scores(self.walker, rows.X, without, unseen=unseen, own=self.pool.own)
         known = ~np.isnan(votes[:, -1])
         full = metrics.auroc(rows.y[known], votes[known, -1])
@@ -268,8 +280,3 @@ class Chooser:
             share = float(weights[owners == site].sum() / weights.sum())
             result[site] = {"weight": share, "gain": full - metrics.auroc(rows.y[known], alone)}
         return result
-
-
-def folds_of(rows: Cohort, study: Study) -> NDArray[np.int64]:
-    """The fold of every training row: the same for counting and for choosing."""
-    return folds(rows.y, rows.patients, study.choice.folds, study.split.seed)

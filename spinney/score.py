@@ -39,6 +39,33 @@ def confusion_counts(
     return stream_counts(forest, _blocks(X, y, counted), present, jobs=jobs)
 
 
+def fold_counts(
+    forest: Forest,
+    X: Matrix,
+    y: Labels,
+    present: NDArray[np.bool_],
+    fold: NDArray[np.int64],
+    folds: int,
+    *,
+    counted: NDArray[np.bool_] | None = None,
+    jobs: int = 1,
+) -> Counts:
+    """The same by fold (repeats x folds x trees x 4); `fold` (repeats x rows) says which. Rows are walked once."""
+    walker, says_yes = Walker(forest, len(present)), forest.probability > 0.5
+    total = np.zeros((len(forest), len(fold) * folds * 4), dtype=np.int64)
+    for start in range(0, len(X), BLOCK_ROWS):
+        here = slice(start, start + BLOCK_ROWS)
+        no, step = _cells(fold[:, here], folds, y[here])
+        seen = None if counted is None else counted[here]
+        shares = np.array_split(np.arange(len(forest)), jobs)
+        parts = Parallel(n_jobs=jobs, prefer="threads")(
+            delayed(_count_folds)(walker, says_yes, trees, X[here], no, step, total.shape[1], seen) for trees in shares
+        )
+        total += np.concatenate(parts)
+    total[abstains(forest, present)] = 0
+    return np.ascontiguousarray(total.reshape(len(forest), len(fold), folds, 4).transpose(1, 2, 0, 3))
+
+
 def stream_counts(
     forest: Forest,
     blocks: Iterable[tuple[Matrix, Labels, NDArray[np.bool_] | None]],
@@ -95,4 +122,32 @@ def _count(
             sick, rows = int(np.count_nonzero(seen[:positives, tree])), int(np.count_nonzero(seen[:, tree]))
         tp, fp = int(np.count_nonzero(yes[:positives])), int(np.count_nonzero(yes[positives:]))
         counts[place] = tp, rows - sick - fp, fp, sick - tp
+    return counts
+
+
+def _cells(fold: NDArray[np.int64], folds: int, y: Labels) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which count a row adds to where a tree says no (repeats x rows), and how far from there the count of a yes is."""
+    sick = np.asarray(y) != 0
+    first = 4 * (fold + folds * np.arange(len(fold))[:, None])
+    return first + np.where(sick, 3, 1), np.where(sick, -3, 1)  # tp 0, tn 1, fp 2, fn 3
+
+
+def _count_folds(
+    walker: Walker,
+    says_yes: NDArray[np.bool_],
+    trees: NDArray[np.int64],
+    X: Matrix,
+    no: NDArray[np.int64],
+    step: NDArray[np.int64],
+    width: int,
+    seen: NDArray[np.bool_] | None,
+) -> Counts:
+    """Counts of some trees, by repeat and fold."""
+    counts = np.empty((len(trees), width), dtype=np.int64)
+    for place, tree in enumerate(trees):
+        here = slice(walker.forest.starts[tree], walker.forest.ends[tree])
+        cells = no + step * says_yes[here].take(walker.leaves(tree, X))
+        if seen is not None and not seen[:, tree].all():
+            cells = cells[:, seen[:, tree]]
+        counts[place] = np.bincount(cells.ravel(), minlength=width)
     return counts

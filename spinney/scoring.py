@@ -146,7 +146,7 @@ class ScoringSite(ForestSite):
         counts = self.own_counts(forest, order.manifest.owners, house.recall("unseen")[:, mine])
         house.memory["scored"], house.memory["fold-counts"] = order.manifest.digest, counts
         house.history.update(dict.fromkeys(forest.digests, house.round))
-        return np.asarray(counts.sum(axis=0))
+        return np.asarray(counts[0].sum(axis=0))
 
     def _binding(self, order: ScoreOrder) -> Binding:
         study, manifest = self.house.study.digest, order.manifest.digest

@@ -141,15 +141,21 @@ class Split(Settings):
     """Who is in which part. With patient identifiers a keyed hash decides, else the seed."""
 
     test: Share = Field(0.25, description="Share of patients whose rows only measure.")
-    validation: Share = Field(0.0, description="Share of patients kept for choosing; 0: choose by cross-validation.")
-    newest: Share = Field(
-        0.0, description="Share of the newest index events that are kept aside to measure how time goes by."
+    validation: Share | None = Field(
+        None,
+        description="Share of patients kept for choosing; 0: choose by cross-validation. Empty: by size, none below "
+        "20,000 patients and a fifth of those who are not in the test part from there on.",
+    )
+    newest: Share | None = Field(
+        None,
+        description="Share of the newest index events that are kept aside to measure how time goes by; 0: none. Empty: "
+        "a tenth, where rows have index times and that holds enough unseen patients of either class.",
     )
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Makes every random choice of the study repeatable.")
 
     @model_validator(mode="after")
     def _training_remains(self) -> Self:
-        if 1 - (1 - self.test - self.validation) * (1 - self.newest) > 0.9:
+        if 1 - (1 - self.test - (self.validation or 0)) * (1 - (self.newest or 0)) > 0.9:
             raise ValueError("test and validation leave less than a tenth of the patients for training")
         return self
 
@@ -159,6 +165,13 @@ class Choice(Settings):
 
     metric: Literal["auroc", "auprc", "mcc"] = Field("auroc", description="What a better model is better at.")
     folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation over non-test rows, by patient.")
+    repeats: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="How often the cross-validation is repeated with other folds. Empty: by size, 10 times with fewer "
+        "than 1,000 training patients, else once.",
+    )
     fewest_patients: int = Field(
         10, ge=2, description="With fewer patients of either class nothing is chosen; the federated model stands."
     )

@@ -13,7 +13,7 @@ from spinney.encode import Matrix
 from spinney.traverse import Walker
 
 Floats = NDArray[np.float64]
-BLOCK_CELLS = 4_000_000  # rows x trees held in memory at once
+BLOCK_CELLS = 4_000_000  # rows x trees, and rows x ensembles, held in memory at once
 DECIMALS = 12  # beyond these, a score tells in which order its votes were added; ties must stay ties
 
 
@@ -33,7 +33,7 @@ def scores(
     """
     picks = weights.shape[1] if which is None else which.shape[1]
     result = np.empty((len(X), picks))
-    rows = max(1, BLOCK_CELLS // max(len(walker), 1))
+    rows = max(1, BLOCK_CELLS // max(len(walker), weights.shape[1], 1))
     order = walker.alike(X)
     for start in range(0, len(X), rows):
         here = order[start : start + rows]

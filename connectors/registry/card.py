@@ -91,6 +91,7 @@ def _facts(version: Version, lineage: Lineage, evidence: Evidence) -> str:
 def _why(evidence: Evidence) -> str:
     choice, succession = evidence["choice"], evidence.get("succession")
     said = [f"`{choice['model']}`: {choice['reason']}."]
+    said += [f"Candidates were compared by {choice['judged_by']}."] if choice.get("judged_by") else []
     said += [f"Question to a person: {choice['question']}"] if choice["question"] else []
     said += (
         [f"Against version {succession['champion']}, the champion then: {succession['reason']}."] if succession else []
@@ -106,7 +107,9 @@ def _tests(evidence: Evidence) -> str:
     columns = ("figure", "chosen (95 %)", "gain over local", "gain over the champion then", "newest index events")
     newest = (evidence.get("newest") or {}).get("figures", {})
     parts = (evidence["test"], evidence["gain"], evidence.get("gain_over_champion") or {}, newest)
-    return _table(columns, [(name, *(_span(part.get(name)) for part in parts)) for name in FIGURES])
+    shown = _table(columns, [(name, *(_span(part.get(name)) for part in parts)) for name in FIGURES])
+    note = (evidence.get("newest") or {}).get("note")
+    return f"{shown}\n\nNo figures on the newest index events: {note}." if note else shown
 
 
 def _groups(evidence: Evidence) -> str:

@@ -61,8 +61,42 @@ def test_the_newest_index_events_are_a_part_of_their_own():
     assert set(part[:480].tolist()) == {Part.TRAINING, Part.TEST}
 
 
-def test_by_default_nothing_is_kept_aside():
-    assert Part.NEWEST not in cohort(study()).part
+def test_a_study_may_keep_nothing_aside():
+    assert Part.NEWEST not in cohort(study(split={"newest": 0})).part
+
+
+def test_by_default_a_tenth_is_kept_aside_where_that_is_enough_to_measure():
+    few, many = table(600), table(1200)
+    small, large = (cohort_from_frame(rows, study(), rows["patient"].tolist()) for rows in (few, many))
+    assert Part.NEWEST not in small.part
+    assert small.no_newest == "the newest tenth has fewer than 10 unseen patients of a class"
+    assert np.flatnonzero(large.part == Part.NEWEST).tolist() == list(range(1080, 1200))
+    assert large.no_newest == ""
+
+
+def test_by_default_a_table_without_times_is_measured_on_the_random_part_only():
+    rows = table(1200)
+    tables = [rows.drop(columns="index_time"), rows.assign(index_time=None), rows.assign(index_time="soon")]
+    for one in tables:
+        made = cohort_from_frame(one, study(), one["patient"].tolist())
+        assert (Part.NEWEST in made.part, made.no_newest) == (False, "the rows have no index times")
+
+
+def test_by_default_one_moment_that_most_rows_share_is_not_the_newest():
+    rows = table(1200).assign(index_time=pd.Timestamp("2024-01-01"))
+    made = cohort_from_frame(rows, study(), rows["patient"].tolist())
+    assert (Part.NEWEST in made.part, made.no_newest) == (False, "too many index events share the newest moment")
+
+
+def test_no_test_row_of_tonight_has_trained_on_any_night_before():
+    """Rows arrive, a validation part begins, the newest rows become old: a test patient never trains."""
+    rows = table(1200).assign(patient=lambda one: [f"p{number}" for number in range(len(one))])
+    trained: set[str] = set()
+    for end, more in ((400, {}), (700, {"validation": 0.2}), (950, {"newest": 0.3}), (1200, {})):
+        night = rows.iloc[:end]
+        part = cohort_from_frame(night, study(split=more), night["patient"].tolist()).part
+        assert not trained & {*night["patient"][part == Part.TEST]}
+        trained |= {*night["patient"][part == Part.TRAINING]}
 
 
 def test_times_are_understood_with_and_without_zone_and_as_text():
@@ -92,7 +126,7 @@ def test_a_change_over_time_shows_on_the_newest_rows_and_not_on_the_random_ones(
 
 
 def test_without_it_no_newest_figures_are_told():
-    wood = study()
+    wood = study(split={"newest": 0})
     outcomes = simulate(wood, {name: cohort(wood, seed) for seed, name in enumerate("abc")}).outcomes
     assert all(outcome.newest is None for outcome in outcomes.values())
 
@@ -103,6 +137,14 @@ def test_the_newest_figures_come_from_patients_that_no_tree_of_the_site_knows():
     for outcome in outcomes.values():
         assert outcome.newest.figures == {}
         assert "unseen patients of one class are too few for figures" in outcome.newest.note
+
+
+def test_why_there_are_none_is_told():
+    wood = study()
+    outcomes = simulate(wood, {name: cohort(wood, seed) for seed, name in enumerate("abc")}).outcomes
+    assert {outcome.newest.note for outcome in outcomes.values()} == {
+        "the newest tenth has fewer than 10 unseen patients of a class"
+    }
 
 
 # ---------------------------------------------------------------------------------------------------------------

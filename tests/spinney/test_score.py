@@ -11,7 +11,7 @@ from sklearn.metrics import confusion_matrix
 
 from spinney import score, votes
 from spinney.export import export_forest
-from spinney.score import abstains, confusion_counts, stream_counts
+from spinney.score import abstains, confusion_counts, fold_counts, stream_counts
 from spinney.traverse import Walker
 from spinney.tree import LEAF, Forest, join
 from spinney.votes import scores
@@ -131,10 +131,33 @@ def test_more_workers_count_the_same(forest, jobs):
     assert np.array_equal(confusion_counts(forest, X, y, PRESENT, counted=counted, jobs=jobs), one)
 
 
+@pytest.mark.parametrize(("rows_at_once", "jobs"), [(1 << 16, 1), (7, 2), (499, 40)])
+def test_counts_by_fold_are_those_of_each_fold_s_rows(forest, monkeypatch, rows_at_once, jobs):
+    X, y = table(1)
+    rng = np.random.default_rng(2)
+    counted, fold = rng.random((len(X), TREES)) < 0.4, rng.integers(0, 4, (3, len(X)))
+    present = PRESENT & (np.arange(len(PRESENT)) != 1)
+    counted[:, 0] = True
+    wanted = [
+        [
+            confusion_counts(forest, X[here], y[here], present, counted=counted[here])
+            for here in (one == n for n in range(4))
+        ]
+        for one in fold
+    ]
+    monkeypatch.setattr(score, "BLOCK_ROWS", rows_at_once)
+    found = fold_counts(forest, X, y, present, fold, 4, counted=counted, jobs=jobs)
+    assert found.shape == (3, 4, TREES, 4)
+    assert np.array_equal(found, wanted)
+
+
 def test_no_rows_and_no_trees_count_nothing(forest):
     X, y = table(1)
     assert confusion_counts(forest, X[:0], y[:0], PRESENT).tolist() == [[0, 0, 0, 0]] * TREES
     assert confusion_counts(join([]), X, y, PRESENT).shape == (0, 4)
+    nobody = np.zeros((2, 0), dtype=np.int64)
+    assert not fold_counts(forest, X[:0], y[:0], PRESENT, nobody, 3).any()
+    assert fold_counts(join([]), X, y, PRESENT, np.zeros((2, len(X)), dtype=np.int64), 3).shape == (2, 3, 0, 4)
 
 
 def test_scoring_leaves_the_site_s_rows_as_they_were(forest):

@@ -47,7 +47,7 @@ WHAT = {
     "RingOrder": "the order to add to sums that are passed on from house to house",
     "RingPackets": "the note that sums are ready for the next house",
     "OwnWeights": "the weights of this house's trees",
-    "Weights": "the weights of the round's trees; the end of the round",
+    "Weights": "the weights of the round's trees, and where the houses lie on a map; the end of the round",
     "Done": "that a house has its model, with its test figures if the study says so",
     "CombineOrder": "where the other houses' models are, and how many rows they come from",
     "Forest": "decision trees, sealed for the other houses: no row, no count, no patient",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
 from connectors import report_svg as svg
 from connectors.report_facts import RoundFacts, of_round, steps_in
-from connectors.report_html import bullets, el, figure, moment, page, section, size, table, tiles
+from connectors.report_html import el, figure, moment, page, section, size, table, tiles
+from connectors.report_map import map_figure
 from connectors.report_words import METRICS, metric, round_ended, round_figures
-from spinney.plane import places
+from spinney.plane import site_map
 
 
 def round_page(facts: RoundFacts) -> str:
@@ -33,7 +32,7 @@ def _sections(facts: RoundFacts) -> Iterator[Element]:
 
 
 def _sites(facts: RoundFacts) -> Element:
-    letters = {site: chr(ord("A") + number % 26) for number, members in enumerate(facts.clusters) for site in members}
+    letters = {site: svg.cluster_letter(number) for number, members in enumerate(facts.clusters) for site in members}
     rows = []
     for site in sorted({*facts.described, *facts.absent}):
         told = facts.described.get(site)
@@ -45,21 +44,9 @@ def _sites(facts: RoundFacts) -> Element:
 
 
 def _map(facts: RoundFacts) -> Element:
-    names = sorted(facts.described)
-    algorithm = facts.study.algorithm
-    kind, power = getattr(algorithm, "distance", "euclidean"), getattr(algorithm, "minkowski_p", 3.0)
-    found, shown = places(names, np.stack([facts.described[name].vector for name in names]), kind, power)
-    words = [
-        f"Cluster {chr(ord('A') + number % 26)}: {', '.join(sorted(members))}"
-        for number, members in enumerate(facts.clusters)
-    ]
-    alt = f"Map of {len(names)} sites by their characteristic vectors. {'. '.join(words)}"
-    caption = (
-        f"Near means alike: {kind} distance of the characteristic vectors; the plane shows {shown:.0%} of its spread."
-    )
-    return section(
-        "Who is like whom", figure(svg.site_map(alt, found, facts.clusters), caption, bullets(words), alone=True)
-    )
+    vectors = {site: description.vector for site, description in facts.described.items()}
+    drawn = site_map(vectors, facts.clusters, facts.study.algorithm)
+    return section("Who is like whom", map_figure(drawn, facts.study))
 
 
 def _steps(facts: RoundFacts) -> Element:

@@ -9,6 +9,7 @@ from connectors import report_svg as svg
 from connectors.report_data import letters_section, quality_section
 from connectors.report_facts import NightFacts
 from connectors.report_html import bullets, el, figure, moment, page, section, table, tiles
+from connectors.report_map import map_figure
 from connectors.report_words import (
     LOWER_IS_BETTER,
     METRICS,
@@ -21,6 +22,7 @@ from connectors.report_words import (
 )
 from spinney.curves import Curve
 from spinney.personalise import Outcome
+from spinney.plane import SiteMap
 
 NO_PATIENT = "Aggregates only: no point, bin or group on this page rests on fewer than five patients."
 
@@ -233,12 +235,16 @@ def _in_use(facts: NightFacts) -> Iterator[Element]:
 
 
 def _place(facts: NightFacts) -> Iterator[Element]:
-    """A site is told with whom it learns, and knows its own vector; the others' vectors stay with the coordinator."""
-    if not facts.vector and not facts.peers:
+    """Where the site lies among the others, with whom it learns, and its own vector; other vectors nobody tells it."""
+    drawn = facts.outcome.map if facts.outcome is not None else SiteMap()
+    if not (facts.vector or facts.peers or drawn.sites):
         return
     together = f"The coordinator put {facts.site} together with {', '.join(facts.peers)}." if facts.peers else ""
-    words = "Other sites' vectors are known to the coordinator only, whose report has the map of all sites."
+    words = "Other sites' vectors are known to the coordinator only"
+    words += ", which has drawn this map." if drawn.sites else ", whose report has the map of all sites."
     parts: list[Element] = [el("p", f"{together} {words}".strip())]
+    if drawn.sites:
+        parts.append(map_figure(drawn, facts.study, facts.site))
     if facts.vector:
         rows = [[name, f"{value:.3f}" if value == value else "not told"] for name, value in facts.vector.items()]
         shown = table(["Variable", "Mean on the study's scale, or share"], rows, "Characteristic vector", (1,))

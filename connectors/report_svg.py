@@ -135,8 +135,15 @@ def over_time(name: str, labels: Sequence[str], figures: Sequence[Figure], promi
     return drawing(WIDTH, below + 24, name, *parts)
 
 
-def site_map(name: str, places: Mapping[str, tuple[float, float]], clusters: Sequence[Sequence[str]]) -> Element:
-    """Sites in the plane: the mark says the cluster, the name stands beside it."""
+def cluster_letter(number: int) -> str:
+    """What a cluster is called."""
+    return chr(ord("A") + number % 26)
+
+
+def site_map(
+    name: str, places: Mapping[str, tuple[float, float]], clusters: Sequence[Sequence[str]], strong: str = ""
+) -> Element:
+    """Sites in the plane: the mark says the cluster, the name stands beside it, that of `strong` in bold."""
     height, taken = 300, list[Box]()
     parts: list[Element | None] = [
         el("rect", x=1, y=1, width=WIDTH - 2, height=height - 2, fill="#fbfcfd", stroke="#9aa7b2")
@@ -147,11 +154,11 @@ def site_map(name: str, places: Mapping[str, tuple[float, float]], clusters: Seq
         parts.append(_mark(x, y, PENS[cluster_of.get(site, 0) % len(PENS)], site, 7))
         taken.append((y + 4, x - 9, x + 9))
     for site, (x, y) in spots.items():
-        letter = f" ({chr(ord('A') + cluster_of.get(site, 0) % 26)})" if len(clusters) > 1 else ""
+        letter = f" ({cluster_letter(cluster_of.get(site, 0))})" if len(clusters) > 1 else ""
         label = site if len(site) <= LONGEST_NAME else f"{site[: LONGEST_NAME - 1]}…"
         start = min(x + 12, WIDTH - 6 - LETTER * len(label + letter))
         level = _free_level(y + 4, start, LETTER * len(label + letter), taken, height)
-        parts.append(_words(start, level, label + letter))
+        parts.append(_words(start, level, label + letter, weight="bold" if site == strong else None))
     return drawing(WIDTH, height, name, *parts)
 
 

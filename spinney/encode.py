@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -94,11 +95,21 @@ def times_of(frame: Any) -> NDArray[np.int64]:
     values = _column(frame, INDEX_TIME)
     try:
         if values.dtype.kind != "M":
-            values = np.asarray([word or "NaT" for word in texts(np.asarray(values, dtype=object))], dtype=str)
+            words = texts(np.asarray(values, dtype=object))
+            plain = {word: _without_zone(word) if word else "NaT" for word in {*words}}
+            values = np.asarray([plain[word] for word in words], dtype=str)
         times = values.to_numpy(dtype="M8[us]") if hasattr(values, "to_numpy") else values.astype("M8[us]")
     except ValueError:
         raise CohortRejected(f"{INDEX_TIME} is a time", advice=advice) from None
     return np.asarray(times).astype(np.int64)
+
+
+def _without_zone(word: str) -> str:
+    """A moment as it is called in UTC; one that names no zone is left as it is."""
+    _, apart, clock = word.replace(" ", "T", 1).partition("T")
+    if not apart or not (clock.endswith("Z") or {"+", "-"} & {*clock}):
+        return word
+    return datetime.fromisoformat(word).astimezone(UTC).replace(tzinfo=None).isoformat()
 
 
 def texts(values: NDArray[Any]) -> list[str | None]:

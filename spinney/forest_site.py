@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,7 @@ from spinney.messages import (
 )
 from spinney.parts import folds
 from spinney.personalise import Candidate, Chooser, Pool, Rules
+from spinney.plane import SiteMap
 from spinney.score import Counts, abstains, fold_counts
 from spinney.settings import ForestSettings
 from spinney.tree import Forest, join
@@ -152,16 +154,28 @@ class ForestSite(FillingSite):
         house = self.house
         if order.weights.shape != (len(order.manifest),) or not np.all(np.abs(order.weights) <= 1):
             raise Refused("one weight in -1..1 per tree of the manifest is wanted")
+        self._check_map(order.map)
         if house.memory.setdefault("finished", order.digest) != order.digest:
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
         pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
         outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
-        house.outcome = outcome
+        house.outcome = replace(outcome, map=order.map)
         if not house.study.privacy.share_metrics:
             return Done({})
         told = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
         return Done({name: value for name, value in told.items() if np.isfinite(value)})
+
+    def _check_map(self, drawn: SiteMap) -> None:
+        """Only of sites that have joined, this one among them, and only where the study has it told."""
+        if not drawn.sites:
+            return
+        if not self.house.study.privacy.share_map:
+            raise Refused("the study keeps the map of the sites with the coordinator")
+        if strangers := {*drawn.sites} - {*self.house.cards}:
+            raise Refused(f"the map shows {len(strangers)} sites that have not joined")
+        if self.house.name not in drawn.sites:
+            raise Refused("the map does not show this site")
 
     def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
         """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spinney.errors import RoundVoid
 from spinney.federation import Decline, Federation, Message, Parcel
 from spinney.messages import CheckOrder, Description, GrownForest, GrowOrder, Invitation, Manifest, Verdict, Weights
+from spinney.plane import SiteMap, site_map
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -108,13 +109,20 @@ def _answers(given: Mapping[str, NDArray[np.bool_]], owner: str, trees: int) -> 
     return answers if answers.shape == (trees,) else np.zeros(trees, dtype=bool)
 
 
-def publish(federation: Federation, clusters: Sequence[tuple[Cluster, NDArray[np.float64]]]) -> str:
-    """Send every site its cluster's weights; the digest of the common models."""
+def publish(
+    federation: Federation,
+    study: Study,
+    joined: Mapping[str, Description],
+    clusters: Sequence[tuple[Cluster, NDArray[np.float64]]],
+) -> str:
+    """Send every site its cluster's weights, and the map of all; the digest of the common models."""
     orders: dict[str, Message] = {}
     hasher = hashlib.sha256()
-    for cluster, weights in clusters:
-        order = Weights(cluster.manifest, weights)
-        orders |= {site: order for site in cluster.members if site in federation.sites}
+    left = [[site for site in cluster.members if site in federation.sites] for cluster, _ in clusters]
+    vectors = {site: description.vector for site, description in joined.items()}
+    drawn = site_map(vectors, left, study.algorithm) if study.privacy.share_map else SiteMap()
+    for (cluster, weights), members in zip(clusters, left, strict=True):
+        orders |= dict.fromkeys(members, Weights(cluster.manifest, weights, drawn))
         names = [cluster.trees[parcel.sender] for parcel in cluster.manifest.forests]
         hasher.update(cluster.manifest.named(names).encode() + weights.astype("<f8").tobytes())
     federation.ask("finish", orders)

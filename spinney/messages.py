@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import Refused
 from spinney.federation import Digest, Message, Parcel
+from spinney.plane import SiteMap
 from spinney.secure_sum import Binding, Roll
 
 
@@ -231,10 +232,11 @@ class OwnWeights(Message):
 
 @dataclass(frozen=True)
 class Weights(Message):
-    """To a site: the round's trees and their common weights, rounded. The end of the round."""
+    """To a site: the round's trees and their common weights, rounded; who is like whom. The end of the round."""
 
     manifest: Manifest
     weights: NDArray[np.float64]
+    map: SiteMap = field(default_factory=SiteMap)  # empty where the study keeps it from the sites
 
     @cached_property
     def digest(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from spinney.curves import Curve
 from spinney.metrics import Calibration, Figure
 from spinney.model import FederatedForest
+from spinney.plane import SiteMap
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class Outcome:
     gain_over_champion: Mapping[str, Figure] = field(default_factory=dict)  # on the same test rows
     newest: Newest | None = None  # None: the study keeps no newest index events aside
     subgroups: tuple[Subgroup, ...] = ()
+    map: SiteMap = field(default_factory=SiteMap)  # as the coordinator told it; empty: it did not
 
     @property
     def takes_over(self) -> bool:

@@ -110,6 +110,10 @@ class Privacy(Settings):
     missing_rates: bool = Field(
         False, description="The characteristic vector also tells the share of missing values of every feature."
     )
+    share_map: bool = Field(
+        True,
+        description="The coordinator tells the sites where all of them lie on a map of their characteristic vectors.",
+    )
     share_metrics: bool = Field(False, description="Sites tell the coordinator their own test figures.")
 
     @model_validator(mode="after")

@@ -151,7 +151,7 @@ def coordinate(federation: Federation, study: Study) -> str:
     joined = welcome(federation, study)
     clusters = gather(federation, study, grouped(joined, study))
     weighed = [(cluster, sum_counts(federation, study, cluster, joined)) for cluster in clusters]
-    return publish(federation, weighed)
+    return publish(federation, study, joined, weighed)
 
 
 def grouped(joined: dict[str, Description], study: Study) -> list[tuple[str, ...]]:

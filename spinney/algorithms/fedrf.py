@@ -26,7 +26,8 @@ def coordinate(federation: Federation, study: Study) -> str:
     """Grow, check, publish."""
     joined = welcome(federation, study)
     clusters = gather(federation, study, [tuple(joined)])
-    return publish(federation, [(cluster, np.ones(len(cluster.manifest))) for cluster in clusters])
+    weighed = [(cluster, np.ones(len(cluster.manifest))) for cluster in clusters]
+    return publish(federation, study, joined, weighed)
 
 
 ALGORITHM = Algorithm(Fedrf, ForestSite, coordinate)

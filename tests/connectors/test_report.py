@@ -124,9 +124,20 @@ def test_what_left_the_house_is_told_as_the_audit_log_has_it(facts):
     assert "Received from" not in words
 
 
-def test_a_site_s_report_has_no_other_site_s_vector(facts):
-    assert "whose report has the map of all sites" in texts(site_page(facts))
-    assert "Map of" not in site_page(facts)
+def test_a_site_s_report_has_the_map_of_all_sites_and_no_other_site_s_vector(facts):
+    page = site_page(facts)
+    assert "Map of 6 sites by their characteristic vectors. One cluster, all learn together: ash, beech" in page
+    assert re.search(r'<text [^>]*font-weight="bold"[^>]*>ash<', page)
+    shown = re.search(r"Two dimensions show (\d+)% of the spread, so distances are approximate", texts(page))
+    assert 50 < int(shown[1]) <= 100
+    assert texts(page).count("told about itself") == 1  # by ash
+
+
+def test_a_study_may_keep_the_map_with_the_coordinator(facts):
+    quiet = facts.study.with_settings(privacy={"share_map": False})
+    page = site_page(night_facts(quiet))
+    assert "whose report has the map of all sites" in texts(page)
+    assert "Map of" not in page
 
 
 def test_a_champion_below_its_promise_wishes_a_round(facts):

@@ -20,6 +20,7 @@ from connectors import wire
 from connectors.wire import MessageRefused
 from spinney.federation import Decline, Digest, Message, Parcel
 from spinney.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
+from spinney.plane import SiteMap
 from spinney.secure_sum import Binding
 from spinney.simulate import simulate
 from tests.connectors.recorded import cohorts, messages, through_the_wire, wood
@@ -79,6 +80,18 @@ def anything(hint: Any) -> st.SearchStrategy[Any]:
     if hint is Manifest:
         names = st.sets(st.text(), max_size=4).map(sorted)
         return names.flatmap(lambda owners: st.builds(Manifest, st.tuples(*map(parcel, owners)), bits(len(owners))))
+    if hint is SiteMap:
+        names = st.sets(st.text(), max_size=4).map(lambda found: tuple(sorted(found)))
+        steps = st.integers(-(10**6), 10**6).map(lambda step: step / 100)
+        return names.flatmap(
+            lambda sites: st.builds(
+                SiteMap,
+                st.just(sites),
+                hnp.arrays(np.float64, (len(sites), 2), elements=steps),
+                hnp.arrays(np.int64, len(sites), elements=st.integers(0, max(len(sites) - 1, 0))),
+                st.integers(0, 100).map(lambda step: step / 100),
+            )
+        )
     if hint == Digest:
         return st.binary().map(bytes.hex)
     if is_dataclass(hint):

@@ -105,8 +105,12 @@ def test_times_are_understood_with_and_without_zone_and_as_text():
     zoned, texts = plain.copy(), plain.copy()
     zoned["index_time"] = zoned["index_time"].dt.tz_localize("UTC")
     texts["index_time"] = texts["index_time"].dt.strftime("%Y-%m-%dT%H:%M:%S")
-    parts = [cohort_from_frame(one, wood, one["patient"].tolist()).part.tolist() for one in (plain, zoned, texts)]
-    assert parts[0] == parts[1] == parts[2]
+    utc = texts.assign(index_time=texts["index_time"] + "Z")
+    ahead = (plain["index_time"] + pd.Timedelta(hours=2)).dt.strftime("%Y-%m-%d %H:%M:%S") + "+02:00"
+    mixed = texts.assign(index_time=np.where(np.arange(len(ahead)) % 2, ahead, texts["index_time"] + "Z"))
+    tables = (plain, zoned, texts, utc, mixed)
+    parts = [cohort_from_frame(one, wood, one["patient"].tolist()).part.tolist() for one in tables]
+    assert all(one == parts[0] for one in parts)
 
 
 @pytest.mark.parametrize(("change", "rule"), [("drop", "index_time is a column"), ("spoil", "index_time is a time")])

@@ -1,0 +1,27 @@
+"""Who is like whom: the sites of a round on a map, in the coordinator's report and in every site's."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+from connectors import report_svg as svg
+from connectors.report_html import bullets, figure
+from spinney.plane import SiteMap
+from spinney.study import Study
+
+
+def map_figure(drawn: SiteMap, study: Study, home: str = "") -> Element:
+    """The map with its clusters in words; `home` is the site that looks at it."""
+    words = [
+        f"Cluster {svg.cluster_letter(number)}: {', '.join(sorted(members))}"
+        for number, members in enumerate(drawn.groups)
+    ]
+    if len(words) == 1:
+        words = [f"One cluster, all learn together: {', '.join(drawn.sites)}"]
+    alt = f"Map of {len(drawn)} sites by their characteristic vectors. {'. '.join(words)}"
+    kind = getattr(study.algorithm, "distance", "euclidean")
+    caption = (
+        f"Near means alike: {kind} distance of the characteristic vectors, rounded to 0.01. "
+        f"Two dimensions show {drawn.shown:.0%} of the spread, so distances are approximate."
+    )
+    return figure(svg.site_map(alt, drawn.place_of, drawn.groups, home), caption, bullets(words), alone=True)

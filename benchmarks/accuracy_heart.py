@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy_data import heart_study, heart_tables
-from benchmarks.accuracy_models import LOCAL, Voted, forests
+from benchmarks.accuracy_models import BETTER, CALIBRATED, LOCAL, Voted, forests
 from benchmarks.accuracy_tables import counted, half_width
-from benchmarks.harness import table
+from benchmarks.harness import Figure, table
+from benchmarks.pictures import Panel, save
 from spinney import metrics
 from spinney.cohort import Cohort, cohort_from_frame
 from spinney.parts import Part, folds
@@ -33,8 +34,9 @@ HeartFold = dict[str, tuple[NDArray[np.int64], Voted]]  # site -> its rows in th
 FOLDS = 5
 DRAWS = 2000
 HEART_MODELS = ("FedRF", "BOFRF as published", "our weighting", "chosen", "pooled")
-BRIER_MODELS = (LOCAL, "local, calibrated", "chosen", "chosen, calibrated")
-ALL_HEART_MODELS = tuple(dict.fromkeys((*BRIER_MODELS, *HEART_MODELS)))
+BRIER_MODELS = (*HEART_MODELS, *CALIBRATED)
+DRAWN = {name: name for name in ("chosen", "BOFRF as published", "pooled")}
+ALL_HEART_MODELS = (LOCAL, *BRIER_MODELS)
 
 
 def heart_fold(data: Path, trees: int, job: int) -> HeartFold:
@@ -51,28 +53,82 @@ def heart_fold(data: Path, trees: int, job: int) -> HeartFold:
     return {site: (rows[site], voted) for site, voted in forests(study, cohorts).items()}
 
 
-def heart_report(data: Path, done: Iterable[HeartFold], repeats: int) -> tuple[dict[str, Any], list[str]]:
-    """Differences from the local forest, their intervals, Brier scores and choices, as plain data and as tables."""
-    truth = {site: cohort_from_frame(rows, heart_study()).y for site, rows in heart_tables(data).items()}
-    votes, fold, choices = _collected(done, truth, repeats)
-    one_fold = {site: np.zeros_like(each) for site, each in fold.items()}
-    pooled = resampled(fold_auroc, truth, votes, one_fold)
-    within = resampled(fold_auroc, truth, votes, fold)
-    brier = resampled(_brier, truth, votes, one_fold)
-    size = {site: f"{len(y)} ({y.sum()})" for site, y in truth.items()} | {"mean": ""}
-    heading = ("site", "patients (positive)", LOCAL, *HEART_MODELS)
-    scored = [[one, *_levels(brier[one]), _gap(brier[one], BRIER_MODELS[-1]), counted(choices[one])] for one in size]
-    tables = [
-        f"### Four heart hospitals\n\n{repeats} repeats of {FOLDS}-fold cross-validation. **AUROC of the local forest "
-        "and differences from it**, votes of the folds pooled. In brackets 95 % over patients; ± 95 % over repeats.",
-        table(heading, [[site, size[site], *_gaps(pooled[site], HEART_MODELS)] for site in size]),
+@dataclass(frozen=True)
+class Heart:
+    """All figures of all repeats, with bootstraps of patients."""
+
+    size: Mapping[str, str]
+    auroc: Figures
+    within_folds: Figures
+    auprc: Figures
+    brier: Figures
+    choices: Mapping[str, Counter[str]]
+    repeats: int
+
+    @classmethod
+    def of(cls, data: Path, done: Iterable[HeartFold], repeats: int) -> Heart:
+        """Pool the folds of every repeat."""
+        truth = {site: cohort_from_frame(rows, heart_study()).y for site, rows in heart_tables(data).items()}
+        votes, fold, choices = _collected(done, truth, repeats)
+        one_fold = {site: np.zeros_like(each) for site, each in fold.items()}
+        size = {site: f"{len(y)} ({y.sum()})" for site, y in truth.items()} | {"mean": ""}
+        return cls(
+            size,
+            resampled(fold_auroc, truth, votes, one_fold),
+            resampled(fold_auroc, truth, votes, fold),
+            resampled(_regardless_of_folds(metrics.weighted_auprc), truth, votes, one_fold),
+            resampled(_regardless_of_folds(metrics.weighted_brier), truth, votes, one_fold),
+            choices,
+            repeats,
+        )
+
+
+def heart_report(heart: Heart) -> list[str]:
+    """Differences from the local forest, their intervals, Brier scores and choices."""
+    return [
+        f"### Four heart hospitals\n\n{heart.repeats} repeats of {FOLDS}-fold cross-validation. **AUROC of the "
+        "local forest and differences from it**, votes of the folds pooled. In brackets 95 % over patients; ± 95 % "
+        "over repeats.",
+        _differences(heart, heart.auroc, HEART_MODELS),
         "The same, counting only pairs of patients of the same fold, who were judged by the same model:",
-        table(heading, [[site, size[site], *_gaps(within[site], HEART_MODELS)] for site in size]),
-        "**Brier scores** (less is better) and choices in all folds:",
-        table(("site", *BRIER_MODELS, "difference, last from first", "choices"), scored),
+        _differences(heart, heart.within_folds, HEART_MODELS),
+        "**AUPRC**, votes of the folds pooled:",
+        _differences(heart, heart.auprc, HEART_MODELS),
+        "**Brier score** (less is better) and choices in all folds:",
+        _differences(heart, heart.brier, BRIER_MODELS, heart.choices),
     ]
-    figures = {"auroc, pooled folds": pooled, "auroc, within folds": within, "brier": brier}
-    return {**{name: _by_repeat(of) for name, of in figures.items()}, "choices": choices}, tables
+
+
+def heart_figures(heart: Heart) -> list[Figure]:
+    """Every repeat's figure on all patients."""
+    by_metric = {"AUROC": heart.auroc, "AUPRC": heart.auprc, "Brier score": heart.brier}
+    return [
+        Figure(f"heart {site}/{model}/{metric}", metric, tuple(values[:, 0].tolist()), BETTER[metric])
+        for metric, figures in by_metric.items()
+        for site, of in figures.items()
+        for model, values in of.items()
+    ]
+
+
+def draw_heart(heart: Heart) -> None:
+    """Differences from the local forest, with what other patients might show."""
+    panels = [
+        Panel(title, [*of], {name: [_span(one, model) for one in of.values()] for name, model in models.items()})
+        for title, of, models in (
+            ("AUROC (more is better)", heart.auroc, DRAWN),
+            ("Brier score, chosen calibrated (less is better)", heart.brier, {**DRAWN, "chosen": "chosen, calibrated"}),
+        )
+    ]
+    save(
+        "hospitals",
+        "Four heart hospitals: differences from the local forest",
+        "AUROC and Brier score of each hospital and their mean; the line at 0 is the local forest. Bars are 95 % over "
+        "patients. benchmarks/README.md has the figures.",
+        panels,
+        joined=False,
+        one_scale=False,
+        wide=1.3,
+    )
 
 
 def _collected(
@@ -105,10 +161,6 @@ def resampled(metric: FoldMetric, truth: Mapping[str, Labels], votes: Votes, fol
     return figures
 
 
-def _by_repeat(figures: Figures) -> dict[str, dict[str, list[float]]]:
-    return {site: {model: list(values[:, 0]) for model, values in of.items()} for site, of in figures.items()}
-
-
 def fold_auroc(y: NDArray[np.bool_], votes: Floats, weights: Floats, fold: Folds) -> Floats:
     """Share of pairs of a positive and a negative patient of the same fold that are in the right order."""
     right, pairs = np.zeros(len(weights)), np.zeros(len(weights))
@@ -120,8 +172,8 @@ def fold_auroc(y: NDArray[np.bool_], votes: Floats, weights: Floats, fold: Folds
     return right / pairs
 
 
-def _brier(y: NDArray[np.bool_], votes: Floats, weights: Floats, _fold: Folds) -> Floats:
-    return metrics.weighted_brier(y, votes, weights)
+def _regardless_of_folds(metric: metrics.Metric) -> FoldMetric:
+    return lambda y, votes, weights, _fold: metric(y, votes, weights)
 
 
 def _patient_weights(y: Labels, seed: int) -> Floats:
@@ -134,15 +186,24 @@ def _patient_weights(y: Labels, seed: int) -> Floats:
     return weights
 
 
-def _gaps(figures: Mapping[str, Floats], models: Sequence[str]) -> list[str]:
-    return [f"{figures[LOCAL][:, 0].mean():.3f}", *(_gap(figures, model) for model in models)]
+def _differences(
+    heart: Heart, figures: Figures, models: Sequence[str], choices: Mapping[str, Counter[str]] | None = None
+) -> str:
+    lines = []
+    for site, patients in heart.size.items():
+        of = figures[site]
+        told = [counted(choices[site])] if choices else []
+        lines.append([site, patients, f"{of[LOCAL][:, 0].mean():.3f}", *(_gap(of, model) for model in models), *told])
+    return table(("site", "patients (positive)", LOCAL, *models, *(["choices"] if choices else [])), lines)
 
 
 def _gap(figures: Mapping[str, Floats], model: str) -> str:
+    middle, low, high = _span(figures, model)
+    return f"{middle:+.3f} ({low:+.3f} to {high:+.3f}; ±{half_width((figures[model] - figures[LOCAL])[:, 0]):.3f})"
+
+
+def _span(figures: Mapping[str, Floats], model: str) -> tuple[float, float, float]:
+    """A model's difference from the local forest, and 95 % over patients."""
     gap = figures[model] - figures[LOCAL]
     low, high = np.quantile(gap[:, 1:].mean(axis=0), (0.025, 0.975))
-    return f"{gap[:, 0].mean():+.3f} ({low:+.3f} to {high:+.3f}; ±{half_width(gap[:, 0]):.3f})"
-
-
-def _levels(figures: Mapping[str, Floats]) -> list[str]:
-    return [f"{figures[model][:, 0].mean():.3f}" for model in BRIER_MODELS]
+    return float(gap[:, 0].mean()), float(low), float(high)

@@ -6,12 +6,14 @@ of figures, so that it can pool folds and compute AUROC where the product keeps 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from spinney import metrics
 from spinney.algorithms import ALGORITHMS
@@ -20,8 +22,8 @@ from spinney.cohort import Cohort
 from spinney.federation import Message
 from spinney.messages import Done, Weights
 from spinney.model import FederatedForest
-from spinney.parts import Part
-from spinney.personalise import Chooser, Decision, Outcome
+from spinney.parts import Part, Parts, folds
+from spinney.personalise import Chooser, Decision
 from spinney.simulate import pooled_forest, simulate
 from spinney.study import Study
 from spinney.votes import scores
@@ -29,15 +31,17 @@ from spinney.votes import scores
 Floats = NDArray[np.float64]
 
 LOCAL = "local forest"
+CALIBRATED = ("local, calibrated", "chosen, own base rate", "chosen, calibrated")
+HELD_OUT = "personalised by hold-out"
 Choice = Literal["federated", "guard", "question", "too few"]
-ANY_TEST_PART = {"bootstrap": 100, "fewest_test_patients": 1_000_000}  # no figures from spinney: they come from votes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Watched(Outcome):
-    """An outcome together with everything that was there to choose from."""
+@dataclass(frozen=True)
+class Watched:
+    """What a site chose, together with everything that was there to choose from."""
 
-    chooser: Chooser = field(repr=False)
+    decision: Decision
+    chooser: Chooser
 
     def test_votes(self) -> dict[str, Floats]:
         """Votes of every candidate on the test rows."""
@@ -46,16 +50,32 @@ class Watched(Outcome):
         votes = scores(chooser.walker, chooser.cohort.rows(Part.TEST).X, chooser.matrix(names))
         return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
 
+    def personalised_votes(self) -> Floats:
+        """Votes of what the personalised selection takes."""
+        return self.test_votes()[self.chooser.personalised()]
+
 
 class WatchedSite(BofrfSite):
     """BOFRF's site, looked at from inside."""
+
+    grown_here: ClassVar[dict[str, tuple[bytes, Any]]] = {}
+
+    def grown(self) -> bytes:
+        """The same rows and the same seed give the same trees, whichever rule weighs them: they are grown once."""
+        memory, rows = self.house.memory, self.training
+        words = f"{self.house.name} {self.house.study.split.seed} {self.house.study.forest}".encode()
+        key = hashlib.sha256(words + rows.X.tobytes() + rows.y.tobytes()).hexdigest()
+        if key not in self.grown_here:
+            self.grown_here[key] = super().grown(), memory["unseen"]
+        memory["forest"], memory["unseen"] = self.grown_here[key]
+        return self.grown_here[key][0]
 
     def finish(self, order: Weights) -> Message:
         """Choose as ever, and keep what there was to choose from."""
         house = self.house
         pool = self.pool(order.manifest)
         chooser = Chooser(house.study, house.cohort, pool, *self.candidates(pool, order))
-        house.outcome = Watched(**vars(chooser.outcome()), chooser=chooser)
+        house.outcome = Watched(chooser._decide(), chooser)  # no figures of a single night: they come from votes
         return Done({})
 
 
@@ -71,19 +91,61 @@ class Voted:
     choice: Choice
 
 
+METRICS = {"AUROC": metrics.auroc, "AUPRC": metrics.auprc, "Brier score": metrics.brier}
+BETTER: Mapping[str, Literal["less", "more"]] = {"AUROC": "more", "AUPRC": "more", "Brier score": "less"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One federation: metric -> model -> a figure per site, and the sites' choices."""
+
+    reached: Mapping[str, Mapping[str, Sequence[float]]]
+    choices: Sequence[str]
+
+    @classmethod
+    def of(cls, voted: Collection[Voted], models: Sequence[str]) -> Seen:
+        """All figures of some models."""
+        reached = {
+            name: {model: [metric(one.y, one.votes[model]) for one in voted] for model in models}
+            for name, metric in METRICS.items()
+        }
+        return cls(reached, [one.choice for one in voted])
+
+
 def forests(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Voted]:
     """Local, FedRF, BOFRF as published, ours, chosen and pooled."""
-    study = study.with_settings(choice=ANY_TEST_PART)
+    WatchedSite.grown_here.clear()
     ours = simulate(study, cohorts).outcomes
     theirs = simulate(study.with_settings(algorithm={"preset": "published"}), cohorts).outcomes
     trees = study.forest.trees * len(cohorts)  # as many as the federation has
     pooled = pooled_forest(study.with_settings(forest={"trees": trees}), cohorts)
-    return {site: _voted(ours[site], theirs[site], cohort, pooled) for site, cohort in cohorts.items()}
+    return {
+        site: _voted(_watched(ours[site]), _watched(theirs[site]), cohort, pooled) for site, cohort in cohorts.items()
+    }
+
+
+def with_the_others(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Voted]:
+    """The forests, and what was published beside them: boosted stumps, and a choice on rows that are held out."""
+    voted, chosen, stumps = forests(study, cohorts), held_out(study, cohorts), boosted(study, cohorts)
+    return {
+        site: replace(one, votes={**one.votes, HELD_OUT: chosen[site], **stumps[site]}) for site, one in voted.items()
+    }
+
+
+def held_out(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Floats]:
+    """Votes of the published rule with the tau and the trees that do best on a fifth of the training patients.
+
+    Those are missing where trees are grown and scored. The publication chooses on the test rows instead.
+    """
+    settings = study.with_settings(algorithm={"preset": "published"}, split={"validation": 0.2})
+    parts = {site: replace(cohort, part=_fifth_aside(cohort, study)) for site, cohort in cohorts.items()}
+    return {site: _watched(one).personalised_votes() for site, one in simulate(settings, parts).outcomes.items()}
 
 
 def boosted(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, dict[str, Floats]]:
     """Votes of local AdaBoost and of BOPPID. Own stumps are always kept, so the former is the latter without others."""
-    settings = {**study.with_settings(choice=ANY_TEST_PART).model_dump(mode="json"), "algorithm": {"name": "boppid"}}
+    no_figures = study.with_settings(choice={"fewest_test_patients": 1_000_000})  # they come from votes
+    settings = {**no_figures.model_dump(mode="json"), "algorithm": {"name": "boppid"}}
     outcomes = simulate(Study.model_validate(settings), cohorts).outcomes
     votes = {}
     for site, cohort in cohorts.items():
@@ -98,9 +160,20 @@ def boosted(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, dict[str, 
     return votes
 
 
-def _voted(ours: Outcome, theirs: Outcome, cohort: Cohort, pooled: FederatedForest) -> Voted:
-    assert isinstance(ours, Watched)
-    assert isinstance(theirs, Watched)
+def _watched(outcome: Any) -> Watched:
+    assert isinstance(outcome, Watched)
+    return outcome
+
+
+def _fifth_aside(cohort: Cohort, study: Study) -> Parts:
+    """The same parts, with a stratified fifth of the training patients to choose on."""
+    part, training = cohort.part.copy(), np.flatnonzero(cohort.part == Part.TRAINING)
+    aside = folds(cohort.y[training], cohort.patients[training], 5, study.split.seed) == 0
+    part[training[aside]] = Part.VALIDATION
+    return part
+
+
+def _voted(ours: Watched, theirs: Watched, cohort: Cohort, pooled: FederatedForest) -> Voted:
     test = cohort.rows(Part.TEST)
     mine, published = ours.test_votes(), theirs.test_votes()
     votes = {
@@ -113,6 +186,7 @@ def _voted(ours: Outcome, theirs: Outcome, cohort: Cohort, pooled: FederatedFore
         "pooled": pooled.votes(test.X, np.ones_like(test.present)),
         "local, calibrated": _calibrated(ours, "local", mine),
         "chosen, calibrated": _calibrated(ours, ours.decision.name, mine),
+        "chosen, own base rate": _at_own_base_rate(ours, mine),
     }
     by_tau = {name: metrics.auroc(test.y, published[name]) for name in theirs.chooser.rules.personal}
     votes["personalised on test rows"] = published[max(by_tau, key=lambda name: by_tau[name])]
@@ -126,6 +200,15 @@ def _calibrated(outcome: Watched, name: str, votes: Mapping[str, Floats]) -> Flo
     chooser = outcome.chooser
     slope, intercept = metrics.platt(chooser.judged[name], chooser.judged_rows.y)
     return metrics.calibrated(votes[name], slope, intercept) if slope > 0 else votes[name]
+
+
+def _at_own_base_rate(outcome: Watched, votes: Mapping[str, Floats]) -> Floats:
+    """The least that calibration can do: one number, so that votes are on average as high as outcomes are frequent."""
+    chooser, name = outcome.chooser, outcome.decision.name
+    y = chooser.judged_rows.y
+    share = (y.sum() + 1) / (len(y) + 2)
+    shift = brentq(lambda by: metrics.calibrated(chooser.judged[name], 1.0, by).mean() - share, -20, 20)
+    return metrics.calibrated(votes[name], 1.0, shift)
 
 
 def _choice(decision: Decision) -> Choice:

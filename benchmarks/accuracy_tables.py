@@ -21,6 +21,12 @@ def with_width(values: Floats, form: str = ".3f") -> str:
     return f"{values.mean():{form}} ±{half_width(values):{form.lstrip('+')}}"
 
 
+def span(values: Floats) -> tuple[float, float, float]:
+    """The mean and its 95 % interval."""
+    middle, half = float(values.mean()), half_width(values)
+    return (middle, middle - half, middle + half)
+
+
 def counted(counter: Counter[str]) -> str:
     """What happened how often."""
     return ", ".join(f"{kind} {count}" for kind, count in counter.most_common())

@@ -54,18 +54,18 @@ def curves(name: str, x: str, y: str, lines: Mapping[str, Points], guide: Points
 
     parts: list[Element | None] = [*_unit_grid(left, top, side, x, y)]
     if guide:
-        parts.append(_path([at(point) for point in guide], Pen("#7a8893", "1 4", "", 1.5)))
+        parts.append(path([at(point) for point in guide], Pen("#7a8893", "1 4", "", 1.5)))
     for (label, points), pen in reversed(list(zip(lines.items(), PENS, strict=False))):
         placed = [at(point) for point in points]
-        parts.append(_path(placed, pen))
-        parts += [_mark(*place, pen, label) for place in placed] if marked else []
+        parts.append(path(placed, pen))
+        parts += [mark(*place, pen, label) for place in placed] if marked else []
     for row, (label, pen) in enumerate(zip(lines, PENS, strict=False)):
         level = below + 52 + 18 * row
         parts += [
-            _path([(left, level), (left + 34, level)], pen),
-            _mark(left + 17, level, pen, None) if marked else None,
+            path([(left, level), (left + 34, level)], pen),
+            mark(left + 17, level, pen, None) if marked else None,
         ]
-        parts.append(_words(left + 42, level + 4, label))
+        parts.append(words(left + 42, level + 4, label))
     return drawing(WIDTH, below + 52 + 18 * len(lines), name, *parts)
 
 
@@ -79,19 +79,19 @@ def intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, di
     bottom = step * len(rows) + 6
     parts: list[Element | None] = []
     for tick in _ticks(low, high):
-        parts.append(_line(at(tick), 0, at(tick), bottom, GRID))
-        parts.append(_words(at(tick), bottom + 15, f"{tick:g}", anchor=_anchor(at(tick), left, right), fill=QUIET))
+        parts.append(line(at(tick), 0, at(tick), bottom, GRID))
+        parts.append(words(at(tick), bottom + 15, f"{tick:g}", anchor=_anchor(at(tick), left, right), fill=QUIET))
     for row, ((label, figure), pen) in enumerate(zip(rows.items(), cycle(PENS), strict=False)):
         level = step * row + 34
         told = f"{figure.value:.{digits}f} ({figure.low:.{digits}f} to {figure.high:.{digits}f})"
-        parts.append(_words(left, level - 14, label))
-        parts.append(_words(right, level - 14, told, anchor="end"))
+        parts.append(words(left, level - 14, label))
+        parts.append(words(right, level - 14, told, anchor="end"))
         if math.isfinite(figure.low) and math.isfinite(figure.high):
             ends = (at(figure.low), level), (at(figure.high), level)
-            parts.append(_path(ends, Pen(pen.colour, None, "", 2)))
-            parts += [_line(x, level - 4, x, level + 4, pen.colour) for x, _ in ends]
+            parts.append(path(ends, Pen(pen.colour, None, "", 2)))
+            parts += [line(x, level - 4, x, level + 4, pen.colour) for x, _ in ends]
         if math.isfinite(figure.value):
-            parts.append(_mark(at(figure.value), level, pen, f"{label}: {told}", 5))
+            parts.append(mark(at(figure.value), level, pen, f"{label}: {told}", 5))
     return drawing(WIDTH, bottom + 20, name, *parts)
 
 
@@ -102,8 +102,8 @@ def bars(name: str, rows: Mapping[str, tuple[float, str]], strong: str = "") -> 
     for row, (label, (value, told)) in enumerate(rows.items()):
         level = step * row
         fill = "#0b5c8a" if label == strong else "url(#hatch)"
-        parts.append(_words(4, level + 13, label, weight="bold" if label == strong else None))
-        parts.append(_words(WIDTH - 4, level + 13, told, anchor="end"))
+        parts.append(words(4, level + 13, label, weight="bold" if label == strong else None))
+        parts.append(words(WIDTH - 4, level + 13, told, anchor="end"))
         long = max((WIDTH - 8) * max(value, 0) / largest, 0.5)
         parts.append(el("rect", x=4, y=level + 18, width=float(long), height=12, fill=fill, stroke=INK))
     return drawing(WIDTH, step * len(rows) + 2, name, *parts)
@@ -120,18 +120,18 @@ def over_time(name: str, labels: Sequence[str], figures: Sequence[Figure], promi
 
     parts: list[Element | None] = []
     for tick in _ticks(low, high):
-        parts += [_line(left, level(tick), right, level(tick), GRID)]
-        parts.append(_words(left - 6, level(tick) + 4, f"{tick:g}", anchor="end", fill=QUIET))
+        parts += [line(left, level(tick), right, level(tick), GRID)]
+        parts.append(words(left - 6, level(tick) + 4, f"{tick:g}", anchor="end", fill=QUIET))
     if promise is not None:
-        parts.append(_path([(left, level(promise.value)), (right, level(promise.value))], Pen(INK, "6 4", "", 1.5)))
-        parts.append(_words(right, level(promise.value) - 5, f"promised {promise.value:.2f}", anchor="end"))
+        parts.append(path([(left, level(promise.value)), (right, level(promise.value))], Pen(INK, "6 4", "", 1.5)))
+        parts.append(words(right, level(promise.value) - 5, f"promised {promise.value:.2f}", anchor="end"))
     width = (right - left) / max(len(figures), 1)
     for place, (label, figure) in enumerate(zip(labels, figures, strict=True)):
         x = left + width * (place + 0.5)
-        parts.append(_path([(x, level(figure.low)), (x, level(figure.high))], Pen(PENS[0].colour, None, "", 2)))
-        parts.append(_mark(x, level(figure.value), PENS[0], f"{label}: {figure.value:.2f}", 5))
+        parts.append(path([(x, level(figure.low)), (x, level(figure.high))], Pen(PENS[0].colour, None, "", 2)))
+        parts.append(mark(x, level(figure.value), PENS[0], f"{label}: {figure.value:.2f}", 5))
         if place in (0, len(figures) - 1):
-            parts.append(_words(x, below + 18, label, anchor=_anchor(x, left + 24, right - 24), fill=QUIET))
+            parts.append(words(x, below + 18, label, anchor=_anchor(x, left + 24, right - 24), fill=QUIET))
     return drawing(WIDTH, below + 24, name, *parts)
 
 
@@ -151,14 +151,14 @@ def site_map(
     cluster_of = {site: number for number, members in enumerate(clusters) for site in members}
     spots = _spread(places, WIDTH - 160, height - 60, WIDTH / 2 - 30, height / 2)
     for site, (x, y) in spots.items():
-        parts.append(_mark(x, y, PENS[cluster_of.get(site, 0) % len(PENS)], site, 7))
+        parts.append(mark(x, y, PENS[cluster_of.get(site, 0) % len(PENS)], site, 7))
         taken.append((y + 4, x - 9, x + 9))
     for site, (x, y) in spots.items():
         letter = f" ({cluster_letter(cluster_of.get(site, 0))})" if len(clusters) > 1 else ""
         label = site if len(site) <= LONGEST_NAME else f"{site[: LONGEST_NAME - 1]}…"
         start = min(x + 12, WIDTH - 6 - LETTER * len(label + letter))
         level = _free_level(y + 4, start, LETTER * len(label + letter), taken, height)
-        parts.append(_words(start, level, label + letter, weight="bold" if site == strong else None))
+        parts.append(words(start, level, label + letter, weight="bold" if site == strong else None))
     return drawing(WIDTH, height, name, *parts)
 
 
@@ -200,11 +200,11 @@ def _unit_grid(left: float, top: float, side: float, x: str, y: str) -> list[Ele
     parts = []
     for tick in (0, 0.25, 0.5, 0.75, 1):
         across, up = left + side * tick, top + side * (1 - tick)
-        parts += [_line(across, top, across, top + side, GRID), _line(left, up, left + side, up, GRID)]
-        parts.append(_words(across, top + side + 15, f"{tick:g}", anchor="middle", fill=QUIET))
-        parts.append(_words(left - 5, up + 4, f"{tick:g}", anchor="end", fill=QUIET))
-    parts.append(_words(left + side / 2, top + side + 33, x, anchor="middle"))
-    upright = _words(12, top + side / 2, y, anchor="middle")
+        parts += [line(across, top, across, top + side, GRID), line(left, up, left + side, up, GRID)]
+        parts.append(words(across, top + side + 15, f"{tick:g}", anchor="middle", fill=QUIET))
+        parts.append(words(left - 5, up + 4, f"{tick:g}", anchor="end", fill=QUIET))
+    parts.append(words(left + side / 2, top + side + 33, x, anchor="middle"))
+    upright = words(12, top + side / 2, y, anchor="middle")
     upright.set("transform", f"rotate(-90 12 {top + side / 2:g})")
     return [*parts, upright]
 
@@ -219,12 +219,14 @@ def _anchor(x: float, left: float, right: float) -> str:
     return "start" if x - left < 12 else "end" if right - x < 12 else "middle"
 
 
-def _path(points: Points, pen: Pen) -> Element:
+def path(points: Points, pen: Pen) -> Element:
+    """A line through points, as the pen draws."""
     way = " ".join(f"{'L' if number else 'M'}{x:.1f} {y:.1f}" for number, (x, y) in enumerate(points))
     return el("path", d=way, fill="none", stroke=pen.colour, stroke_width=float(pen.width), stroke_dasharray=pen.dash)
 
 
-def _mark(x: float, y: float, pen: Pen, name: str | None, r: float = 3.5) -> Element:
+def mark(x: float, y: float, pen: Pen, name: str | None, r: float = 3.5) -> Element:
+    """The pen's mark, with a name for who points at it."""
     title = el("title", name) if name else None
     if pen.mark == "disc":
         return el("circle", title, cx=float(x), cy=float(y), r=float(r), fill=pen.colour)
@@ -237,13 +239,13 @@ def _mark(x: float, y: float, pen: Pen, name: str | None, r: float = 3.5) -> Ele
     return el("polygon", title, points=points, fill="#fff", stroke=pen.colour, stroke_width=2)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> Element:
+def line(x1: float, y1: float, x2: float, y2: float, colour: str) -> Element:
+    """A straight thin line."""
     return el("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), stroke=colour)
 
 
-def _words(
-    x: float, y: float, words: str, anchor: str = "start", fill: str = INK, weight: str | None = None
-) -> Element:
+def words(x: float, y: float, words: str, anchor: str = "start", fill: str = INK, weight: str | None = None) -> Element:
+    """Text at a point."""
     return el("text", words, x=float(x), y=float(y), text_anchor=anchor, fill=fill, font_weight=weight)
 
 

@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from spinney.encode import Matrix
 from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, Ints, join, right_children
+from spinney.tree import LEAF, Forest, Ints, join, right_children, subtree_ends
 
 
 @dataclass(frozen=True)
@@ -74,39 +74,32 @@ def export_tree(
     bare = Forest(feature, threshold, missing_left, np.zeros(len(feature)))
     used = np.flatnonzero(weight)
     ends = Walker(bare, X.shape[1]).leaves(0, X[used])
-    after = _subtree_ends(feature)
-    merged = _collapse(feature, after, ends, patients[used], floor)
-    probability = _shares(merged[ends], weight[used], y[used], len(feature))
-    if not merged.any() and len(np.unique(patients[used])) < floor:
+    after, parent = subtree_ends(feature), _parents(feature)
+    distinct = _distinct(parent, after, ends, patients[used])
+    leaf = feature == LEAF
+    leaf[parent[1:][distinct[1:] < floor]] = True
+    probability = _shares(_standing(leaf, after)[ends], weight[used], y[used], len(feature))
+    if distinct[0] < floor:
         probability[0] = 0.5  # even all of its patients together are too few: the tree says nothing
     if rounding is not None:
         probability = rounding.share(probability)
-    return _without_idle_splits(_pruned(bare, merged, probability))
+    return _without_idle_splits(_cut(bare, leaf, after, probability))
 
 
 def _preorder(tree: Any) -> tuple[NDArray[np.int16], NDArray[np.float64], NDArray[np.bool_]]:
     """A scikit-learn tree's nodes, parents first and left before right."""
-    left, right = tree.children_left, tree.children_right
+    left, right = tree.children_left.tolist(), tree.children_right.tolist()
     order: list[int] = []
     waiting = [0]
     while waiting:
         node = waiting.pop()
         order.append(node)
         if left[node] >= 0:
-            waiting += [int(right[node]), int(left[node])]
-    split = left[order] >= 0
+            waiting += (right[node], left[node])
+    split = tree.children_left[order] >= 0
     feature = np.where(split, tree.feature[order], LEAF).astype(np.int16)
     threshold = np.where(split, tree.threshold[order], 0.0)
     return feature, threshold, tree.missing_go_to_left[order].astype(bool) & split
-
-
-def _subtree_ends(feature: NDArray[np.int16]) -> Ints:
-    """One past the last node below every node, itself included."""
-    right = right_children(feature)
-    ends = np.arange(1, len(feature) + 1)
-    for node in np.flatnonzero(feature != LEAF)[::-1]:
-        ends[node] = ends[right[node]]
-    return ends
 
 
 def _parents(feature: NDArray[np.int16]) -> Ints:
@@ -117,22 +110,33 @@ def _parents(feature: NDArray[np.int16]) -> Ints:
     return parent
 
 
-def _collapse(feature: NDArray[np.int16], after: Ints, ends: Ints, patients: Ints, floor: int) -> Ints:
-    """For every node the node that now stands for it: itself, or the ancestor that it was merged into."""
-    stands = np.arange(len(feature))
-    leaf = feature == LEAF
-    parent = _parents(feature)
-    people = int(patients.max(initial=0)) + 1
-    while True:
-        pairs = np.unique(stands[ends] * people + patients)
-        distinct = np.bincount(pairs // people, minlength=len(feature))
-        small = np.flatnonzero(leaf & (stands == np.arange(len(feature))) & (distinct < floor))
-        small = small[small > 0]
-        if not len(small):
-            return stands
-        for node in np.unique(parent[small])[::-1]:  # an ancestor comes later and takes over what is below it
-            stands[node : after[node]] = node
-            leaf[node] = True
+def _distinct(parent: Ints, after: Ints, ends: Ints, patients: Ints) -> Ints:
+    """Distinct patients below every node: its rows, less one wherever two rows of one patient come together.
+
+    Sorted by leaf, each row of a patient comes together with the one before it in the lowest node above both: in
+    preorder, the first node on the way up from the later leaf that is not behind the earlier one.
+    """
+    nodes = len(parent)
+    rows = np.bincount(ends, minlength=nodes)
+    again = np.bincount(patients)[patients] > 1
+    if again.any():
+        who, leaf = np.divmod(np.sort(patients[again] * nodes + ends[again]), nodes)
+        same = np.flatnonzero(who[1:] == who[:-1])
+        earlier, meeting = leaf[same], leaf[same + 1]
+        while len(apart := np.flatnonzero(meeting > earlier)):
+            meeting[apart] = parent[meeting[apart]]
+        rows -= np.bincount(meeting, minlength=nodes)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows)])
+    return np.asarray(before[after] - before[:-1])
+
+
+def _standing(leaf: NDArray[np.bool_], after: Ints) -> Ints:
+    """The node that stands for each when the tree ends at these leaves: the topmost leaf at or above it, or itself."""
+    place = np.arange(len(after))
+    below = np.maximum.accumulate(np.where(leaf, after, 0))[:-1] > place[1:]
+    below = np.concatenate([np.zeros(1, bool), below])
+    topmost = np.maximum.accumulate(np.where(leaf & ~below, place, 0))
+    return np.where(leaf | below, topmost, place)
 
 
 def _shares(ends: Ints, weight: NDArray[Any], y: NDArray[np.int8], nodes: int) -> NDArray[np.float64]:
@@ -142,12 +146,10 @@ def _shares(ends: Ints, weight: NDArray[Any], y: NDArray[np.int8], nodes: int) -
     return np.divide(positive, draws, out=np.zeros(nodes), where=draws > 0)
 
 
-def _pruned(tree: Forest, stands: Ints, probability: NDArray[np.float64]) -> Forest:
-    """The tree without what was merged away."""
-    kept = np.flatnonzero(stands == np.arange(len(stands)))
-    merged = np.zeros(len(stands), dtype=bool)
-    merged[np.unique(stands[stands != np.arange(len(stands))])] = True
-    leaf = ((tree.feature == LEAF) | merged)[kept]
+def _cut(tree: Forest, leaf: NDArray[np.bool_], after: Ints, probability: NDArray[np.float64]) -> Forest:
+    """The tree that ends at these leaves."""
+    kept = np.flatnonzero(_standing(leaf, after) == np.arange(len(leaf)))
+    leaf = leaf[kept]
     return Forest(
         np.where(leaf, LEAF, tree.feature[kept]).astype(np.int16),
         np.where(leaf, 0.0, tree.threshold[kept]),
@@ -157,16 +159,9 @@ def _pruned(tree: Forest, stands: Ints, probability: NDArray[np.float64]) -> For
 
 
 def _without_idle_splits(tree: Forest) -> Forest:
-    """Drop splits whose two sides are leaves with one and the same probability."""
-    while True:
-        splits = np.flatnonzero(tree.feature != LEAF)
-        left, right = splits + 1, right_children(tree.feature)[splits]
-        idle = (tree.feature[left] == LEAF) & (tree.feature[right] == LEAF)
-        idle &= tree.probability[left] == tree.probability[right]
-        if not idle.any():
-            return tree
-        stands = np.arange(len(tree.feature))
-        stands[left[idle]] = stands[right[idle]] = splits[idle]
-        probability = tree.probability.copy()
-        probability[splits[idle]] = tree.probability[left[idle]]
-        tree = _pruned(tree, stands, probability)
+    """Drop splits below which all leaves say the same."""
+    after, leaves = subtree_ends(tree.feature), np.flatnonzero(tree.feature == LEAF)
+    said = tree.probability[leaves]
+    changes = np.cumsum(np.diff(said, prepend=said[0]) != 0)
+    first, last = np.searchsorted(leaves, np.arange(len(after))), np.searchsorted(leaves, after) - 1
+    return _cut(tree, changes[first] == changes[last], after, said[first])

@@ -100,20 +100,23 @@ def join(forests: Sequence[Forest]) -> Forest:
 
 
 def right_children(feature: NDArray[np.int16]) -> Ints:
-    """Right child of every split in a well-formed preorder; 0 at leaves.
-
-    Walking from a split's left child, count +1 per split and -1 per leaf: the left subtree ends where the count first
-    falls below its start. Sorting nodes by (count, place) finds all these ends at once.
-    """
-    balance = np.cumsum(np.where(feature == LEAF, -1, 1))
-    place = np.arange(len(feature))
-    order = np.lexsort((place, balance))
-    keys = (balance * (len(feature) + 1) + place)[order]
+    """Right child of every split in a well-formed preorder; 0 at leaves."""
     splits = np.flatnonzero(feature != LEAF)
-    wanted = (balance[splits] - 1) * (len(feature) + 1) + splits
     right = np.zeros(len(feature), dtype=np.int64)
-    right[splits] = order[np.searchsorted(keys, wanted)] + 1
+    right[splits] = subtree_ends(feature)[splits + 1]
     return right
+
+
+def subtree_ends(feature: NDArray[np.int16]) -> Ints:
+    """One past the last node below every node, itself included, in a well-formed preorder.
+
+    Count +1 per split and -1 per leaf: a subtree is over where the count first falls below what it was before. Nodes
+    sorted by (count, place) show all these ends at once.
+    """
+    count = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.where(feature == LEAF, -1, 1))])
+    order = np.argsort(count, kind="stable")
+    keys = count[order] * len(count) + order
+    return order[np.searchsorted(keys, (count[:-1] - 1) * len(count) + np.arange(len(feature)))]
 
 
 def depths(forest: Forest, limit: int) -> NDArray[np.int16]:

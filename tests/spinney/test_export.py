@@ -121,6 +121,54 @@ def fewest_patients(walk, trees, X, patients, drawn):
     return fewest
 
 
+def by_hand(tree, node, rows, floor, coarse):
+    """What leaves of a fitted tree, told from its rules: nested (feature, threshold, left, right) and shares.
+
+    `rows` are the drawn rows that reach the node, as (values, label, patient, draws).
+    """
+
+    def share():
+        draws = sum(row[3] for row in rows)
+        return float(coarse.share(np.array(sum(row[3] for row in rows if row[1]) / draws if draws else 0.0)))
+
+    if tree.children_left[node] < 0:
+        return share()
+    feature = tree.feature[node]
+    moved = coarse.threshold(np.array([feature]), np.array([tree.threshold[node]]))[0]
+    parts = [], []
+    for row in rows:
+        value = row[0][feature]
+        parts[not (tree.missing_go_to_left[node] if np.isnan(value) else value <= moved)].append(row)
+    if any(len({row[2] for row in part}) < floor for part in parts):
+        return share()
+    left, right = (
+        by_hand(tree, child[node], part, floor, coarse)
+        for child, part in zip((tree.children_left, tree.children_right), parts, strict=True)
+    )
+    return left if isinstance(left, float) and left == right else (feature, moved, left, right)
+
+
+def nested(tree, node=0):
+    if tree.feature[node] == LEAF:
+        return float(tree.probability[node])
+    right = right_children(tree.feature)[node]
+    return tree.feature[node], tree.threshold[node], nested(tree, node + 1), nested(tree, right)
+
+
+@pytest.mark.parametrize("floor", [1, 5, 20])
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("each", [1, 4])
+def test_what_leaves_is_what_the_rules_say_told_one_row_at_a_time(each, missing, floor):
+    X, y, patients = several_rows_each(people=200, each=each, missing=missing)
+    coarse = Rounding(GRID.steps, 0.1)
+    grown = grow(X, y, patients, ForestSettings(trees=6, min_samples_leaf=2), 1)
+    forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=coarse)
+    for place, tree in enumerate(forest):
+        draws = grown.drawn[place][patients]
+        rows = [row for row in zip(X, y, patients, draws, strict=True) if row[3]]
+        assert nested(tree) == by_hand(grown.trees[place].tree_, 0, rows, floor, coarse)
+
+
 @pytest.mark.parametrize("floor", [2, 5, 12])
 def test_every_leaf_that_arrives_holds_the_floor_of_distinct_patients(floor):
     X, y, patients = several_rows_each()

@@ -23,7 +23,7 @@ Metric = Callable[[Flags, Floats, Floats], Floats]
 Values = dict[str, dict[str, Floats]]  # model -> metric -> values
 
 CLIP = 1e-6  # below what a thousand trees with two-digit probabilities can tell apart, so clipping keeps their order
-BLOCK_CELLS = 1_000_000  # resamples x rows held in memory at once
+BLOCK_CELLS = 1 << 18  # resamples x rows worked on at once: what fits a processor's cache
 
 
 @dataclass(frozen=True)
@@ -294,10 +294,20 @@ def _counts(y: Flags, called: Flags, weights: Floats) -> Floats:
 def _curves(y: Flags, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Weight of positives and of negatives at or above each distinct score, highest first, after a leading 0."""
     order = np.argsort(-score, kind="stable")
-    last_of_tie = np.flatnonzero(np.diff(score[order], append=-np.inf))
-    truth, ordered = y[order], weights[:, order]
-    hits, everyone = (np.cumsum(part, axis=1)[:, last_of_tie] for part in (ordered * truth, ordered))
-    return np.pad(hits, ((0, 0), (1, 0))), np.pad(everyone - hits, ((0, 0), (1, 0)))
+    ends = np.flatnonzero(np.diff(score[order], prepend=np.inf, append=-np.inf))
+    ordered = weights.take(order, axis=1)
+    everyone = _running(ordered, ends)
+    ordered *= y[order]
+    hits = _running(ordered, ends)
+    everyone -= hits
+    return hits, everyone
+
+
+def _running(weights: Floats, ends: NDArray[np.int64]) -> Floats:
+    """Sums of the first weights of each row: of none, and of all before each end of a tie."""
+    sums = np.zeros((len(weights), weights.shape[1] + 1))
+    np.cumsum(weights, axis=1, out=sums[:, 1:])
+    return sums if len(ends) == sums.shape[1] else sums.take(ends, axis=1)
 
 
 def _resampled(

@@ -11,6 +11,7 @@ BIN := .venv/bin
 READY := .venv/.synced
 ARGS ?=
 SIDE_BY_SIDE := -n 2 --dist loadfile
+SERVICES_SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder    # they mostly wait
 
 DEMO ?= demo
 NIGHT ?= 1
@@ -39,7 +40,7 @@ test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k wor
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
 
 test-services: $(READY) ## Run the tests that talk to real servers and browsers.
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/services tests/chaos -m "not chaos" $(ARGS)
+	$(BIN)/python -m pytest $(SERVICES_SIDE_BY_SIDE) --durations=10 tests/services tests/chaos -m "not chaos" $(ARGS)
 
 chaos: $(READY) ## Kill houses wherever a night can be killed, and run five houses in every way; takes long.
 	$(BIN)/python -m pytest tests/services tests/chaos -m chaos --log-cli-level=INFO $(ARGS)

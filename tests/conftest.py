@@ -16,6 +16,16 @@ if os.environ.get("CI"):  # the same cases every time: a merge is no place for a
     settings.load_profile("steady")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What may take longest begins first: side by side, nobody then waits for a last long file."""
+    items.sort(key=_patience, reverse=True)  # stable: tests of a file stay in their order
+
+
+def _patience(item: pytest.Item) -> float:
+    marks = [mark.args[0] for mark in item.parent.iter_markers("timeout")] if item.parent else []
+    return float(max(marks, default=0))
+
+
 @pytest.fixture(scope="session")
 def prefect_database(request: pytest.FixtureRequest) -> Path:
     """A database that a Prefect server can start on at once: `with PrefectServer(folder, prefect_database)`."""

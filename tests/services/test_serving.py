@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from click.testing import CliRunner, Result
@@ -40,6 +42,28 @@ def spinney(*arguments: object) -> Result:
 def is_running(run) -> bool:
     assert not run.state.is_failed(), run.state
     return run.state.is_running()
+
+
+@dataclass(frozen=True)
+class Left:
+    """Houses that were left to themselves before the first test: what is due meanwhile takes minutes."""
+
+    lost_run: UUID  # of a site whose machine is gone
+    missed: Village  # with a night every minute, and nobody who serves it
+
+
+@pytest.fixture(scope="module", autouse=True)
+def left(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Left:
+    missed = village_of("linden", tmp_path_factory.mktemp("missed"), {**LONG, "cron": "* * * * *"})
+    assert spinney("site", "deploy", "--site", missed.site_file("linden")).exit_code == 0
+    lost = village_of("alder", tmp_path_factory.mktemp("lost"), LONG)
+    add_settings(lost.site_file("alder"), {"alerts": {"lost_seconds": 90}})
+    with served(prefect_server, lost, "alder") as serving:
+        run = start("site-round/alder-breast")
+        await_state(run, is_running, lambda: serving.log)
+        serving.await_words("encode the cohort")
+        serving.cut_power()
+    return Left(run, missed)
 
 
 def test_a_second_run_waits_until_the_first_is_over_also_through_a_power_cut(
@@ -128,38 +152,6 @@ def test_a_round_that_does_not_happen_is_told(tmp_path: Path):
         spinney("site", "deploy", "--site", file)
 
 
-def test_a_run_whose_machine_is_gone_is_ended_by_the_server_itself(prefect_server: PrefectServer, tmp_path: Path):
-    village = village_of("alder", tmp_path, LONG)
-    add_settings(village.site_file("alder"), {"alerts": {"lost_seconds": 90}})
-    with served(prefect_server, village, "alder") as serving:
-        run = start("site-round/alder-breast")
-        await_state(run, is_running, lambda: serving.log)
-        serving.await_words("encode the cohort")
-        serving.cut_power()
-    lost = await_state(run, lambda run: run.state.is_final())
-    assert (lost.state.name, lost.state.message) == ("Crashed", "its process was lost")
-
-
-def test_of_several_missed_nights_only_the_newest_is_run(prefect_server: PrefectServer, tmp_path: Path):
-    village = village_of("linden", tmp_path, {**LONG, "cron": "* * * * *"})
-    assert spinney("site", "deploy", "--site", village.site_file("linden")).exit_code == 0
-    with prefect_server.client() as client:
-        known = client.read_deployment_by_name("site-round/linden-breast")
-        of_it = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[known.id]))
-
-        def late() -> list[str]:
-            runs = client.read_flow_runs(flow_run_filter=of_it)
-            return [run.name for run in runs if run.expected_start_time < datetime.now(UTC)]
-
-        wait_until(lambda: len(late()) >= 3, PATIENCE)
-        missed = late()
-        with served(prefect_server, village, "linden") as serving:
-            assert "nights that are past, cancelled: " in serving.log
-        runs = client.read_flow_runs(flow_run_filter=of_it)
-        assert sum(run.name in missed and run.state_name == "Cancelled" for run in runs) >= len(missed) - 1
-        client.delete_deployment(known.id)
-
-
 def test_workers_of_the_hospitals_own_run_the_flows_as_well(prefect_server: PrefectServer, tmp_path: Path):
     village = village_of("poplar", tmp_path, LONG)
     add_settings(village.site_file("poplar"), {"prefect": {"pool": "hospital"}})
@@ -190,3 +182,26 @@ def test_a_pool_that_is_not_there_is_said(tmp_path: Path):
     answer = spinney("site", "deploy", "--site", village.site_file("sorrel"))
     assert answer.exit_code == 2
     assert "nowhere" in answer.output
+
+
+def test_a_run_whose_machine_is_gone_is_ended_by_the_server_itself(left: Left):
+    lost = await_state(left.lost_run, lambda run: run.state.is_final())
+    assert (lost.state.name, lost.state.message) == ("Crashed", "its process was lost")
+
+
+def test_of_several_missed_nights_only_the_newest_is_run(prefect_server: PrefectServer, left: Left):
+    with prefect_server.client() as client:
+        known = client.read_deployment_by_name("site-round/linden-breast")
+        of_it = FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[known.id]))
+
+        def late() -> list[str]:
+            runs = client.read_flow_runs(flow_run_filter=of_it)
+            return [run.name for run in runs if run.expected_start_time < datetime.now(UTC)]
+
+        wait_until(lambda: len(late()) >= 3, PATIENCE)
+        missed = late()
+        with served(prefect_server, left.missed, "linden") as serving:
+            assert "nights that are past, cancelled: " in serving.log
+        runs = client.read_flow_runs(flow_run_filter=of_it)
+        assert sum(run.name in missed and run.state_name == "Cancelled" for run in runs) >= len(missed) - 1
+        client.delete_deployment(known.id)

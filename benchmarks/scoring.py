@@ -1,6 +1,6 @@
 """A night's scoring: many rows through a champion, beside scikit-learn's `predict_proba` of a forest of the same size.
 
-    python -m benchmarks.scoring [--quick] [--json result.json]
+    python -m benchmarks.scoring [--turns 3] [--quick] [--json result.json] [--write]
 
 Both grow on the same rows with the same settings and score the same data frame, each in a process of its own, in turns.
 Peak memory is what the process needs beyond having the frame and the model.
@@ -9,15 +9,12 @@ Peak memory is what the process needs beyond having the frame and the model.
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import resource
-import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
+from benchmarks.harness import Figure, Measured, command, table
 from spinney.export import Rounding, export_forest
 from spinney.grow import grow
 from spinney.model import FederatedForest
@@ -128,7 +126,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def measure(who: str, sizes: Sizes, results: Any) -> None:
+def score(who: str, sizes: Sizes, results: Any) -> None:
     """In a process of its own."""
     model, nodes = GROWN[who](sizes)
     frame = frame_of(sizes)
@@ -146,47 +144,61 @@ def in_turns(sizes: Sizes) -> dict[str, list[Turn]]:
     for number in range(sizes.turns):
         for who in WHO if number % 2 else reversed(WHO):
             results = context.Queue()
-            process = context.Process(target=measure, args=(who, sizes, results))
+            process = context.Process(target=score, args=(who, sizes, results))
             process.start()
             turns[who].append(results.get(timeout=1800))
             process.join()
     return turns
 
 
-def told(sizes: Sizes, turns: dict[str, list[Turn]]) -> str:
-    lines = [
-        f"{sizes.rows:,} rows x {COLUMNS} features, {sizes.trees} trees, one thread, {sizes.turns} turns (medians)",
-        "",
-        "| | nodes | rows/s | processor s | wall s | peak MiB beyond frame and model |",
-        "|---|---|---|---|---|---|",
-    ]
+def figures_of(sizes: Sizes, turns: dict[str, list[Turn]]) -> dict[str, Figure]:
+    """By name: what each took, and how many times as fast spinney was in the same turn."""
+    found = []
     for who in WHO:
-        cpu, wall, peak = (statistics.median(getattr(one, what) for one in turns[who]) for what in FIELDS)
-        rate = sizes.rows / cpu
-        lines.append(f"| {who} | {turns[who][0].nodes:,} | {rate:,.0f} | {cpu:.1f} | {wall:.1f} | {peak:,.0f} |")
-    pairs = zip(turns["scikit-learn"], turns["spinney"], strict=True)
-    ratios = sorted(theirs.processor_seconds / ours.processor_seconds for theirs, ours in pairs)
-    lines += ["", f"spinney is {statistics.median(ratios):.2f} times as fast ({ratios[0]:.2f} to {ratios[-1]:.2f})"]
-    return "\n".join(lines)
+        wall, processor = (tuple(getattr(one, what) for one in turns[who]) for what in CLOCKS)
+        found += [
+            Figure(f"{who}/wall", "s", wall),
+            Figure(f"{who}/processor", "s", processor),
+            Figure(f"{who}/rows per second", "/s", tuple(sizes.rows / one for one in wall), "more"),
+            Figure(f"{who}/peak memory", "MiB", tuple(one.peak_mib for one in turns[who])),
+        ]
+    for what, label in zip(CLOCKS, ("wall", "processor"), strict=True):
+        pairs = zip(turns["scikit-learn"], turns["spinney"], strict=True)
+        ratios = tuple(getattr(theirs, what) / getattr(ours, what) for theirs, ours in pairs)
+        found.append(Figure(f"scikit-learn / spinney/{label}", "x", ratios, "more"))
+    return {one.name: one for one in found}
 
 
-FIELDS = ("processor_seconds", "seconds", "peak_mib")
+CLOCKS = ("seconds", "processor_seconds")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="A tenth of the rows and of the trees, once.")
-    parser.add_argument("--json", type=Path, help="Write every turn.")
-    parser.add_argument("--turns", type=int, help="How often each of the two is measured.")
-    given = parser.parse_args()
-    sizes = QUICK if given.quick else Sizes()
-    sizes = replace(sizes, turns=given.turns or sizes.turns)
+def measure(asked: argparse.Namespace) -> Measured:
+    """Rates, memory and ratios."""
+    sizes = QUICK if asked.quick else Sizes()
+    sizes = replace(sizes, turns=asked.turns or sizes.turns)
     turns = in_turns(sizes)
-    print(told(sizes, turns))
-    if given.json:
-        plain = {"sizes": asdict(sizes), "turns": {who: [asdict(one) for one in each] for who, each in turns.items()}}
-        given.json.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    found = figures_of(sizes, turns)
+    rows = [
+        [
+            who,
+            f"{turns[who][0].nodes:,}",
+            f"{found[f'{who}/rows per second'].median:,.0f}",
+            found[f"{who}/wall"].told(".1f"),
+            found[f"{who}/processor"].told(".1f"),
+            f"{found[f'{who}/peak memory'].median:,.0f}",
+        ]
+        for who in WHO
+    ]
+    head = ["", "nodes", "rows per second", "wall s", "processor s", "peak MiB beyond frame and model"]
+    wall, processor = (found[f"scikit-learn / spinney/{label}"].told() for label in ("wall", "processor"))
+    size = f"{sizes.rows:,} rows x {COLUMNS} features, {sizes.trees} trees, one thread; median of {sizes.turns} turns"
+    speed = f"spinney is {wall} times as fast in wall time and {processor} in processor time."
+    return Measured([*found.values()], f"{size} (smallest to largest).\n\n{table(head, rows)}\n\n{speed}")
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--turns", type=int, help="how often each of the two is measured")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command("scoring", __doc__, measure, _more)

@@ -296,10 +296,12 @@ def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
         Wood(study(privacy={"secure_sum": "trusted-third-party"}), people, parts={"elm": liar}).run()
 
 
-def test_only_rounded_weights_reach_the_sites(finished):
+def test_only_rounded_weights_and_a_rounded_map_reach_the_sites(finished):
     order = finished.order("finish")
-    assert {field.name for field in fields(order)} == {"manifest", "weights"}
+    assert {field.name for field in fields(order)} == {"manifest", "weights", "map"}
     assert order.weights.tolist() == np.round(order.weights, 2).tolist()
+    assert {field.name for field in fields(order.map)} == {"sites", "places", "clusters", "shown"}
+    assert order.map.places.tolist() == np.round(order.map.places, 2).tolist()
 
 
 @pytest.mark.parametrize("wrong", [np.nan, 1.5, -1.5])

@@ -156,8 +156,7 @@ def site_map(
     for site, (x, y) in spots.items():
         letter = f" ({cluster_letter(cluster_of.get(site, 0))})" if len(clusters) > 1 else ""
         label = site if len(site) <= LONGEST_NAME else f"{site[: LONGEST_NAME - 1]}…"
-        start = min(x + 12, WIDTH - 6 - LETTER * len(label + letter))
-        level = _free_level(y + 4, start, LETTER * len(label + letter), taken, height)
+        start, level = _free_spot(x, y, LETTER * len(label + letter), taken, height)
         parts.append(words(start, level, label + letter, weight="bold" if site == strong else None))
     return drawing(WIDTH, height, name, *parts)
 
@@ -184,16 +183,17 @@ def scale(values: Sequence[float], smallest: float = 0.1) -> tuple[float, float]
     return max(0.0, low), min(1.0, max(high, low + smallest))
 
 
-def _free_level(level: float, start: float, long: float, taken: list[Box], height: float) -> float:
-    """The nearest height at which a text of this length overlaps no other."""
-    for shift in (offset * sign for offset in range(0, 400, 4) for sign in (1, -1)):
-        free = all(
-            abs(level + shift - other) >= 15 or start > end or start + long < begin for other, begin, end in taken
-        )
-        if free and 14 <= level + shift <= height - 6:
-            taken.append((level + shift, start, start + long))
-            return level + shift
-    return level
+def _free_spot(x: float, y: float, long: float, taken: list[Box], height: float) -> tuple[float, float]:
+    """Where a mark's name overlaps nothing: at its right, below or above it, or as near to that as there is room."""
+    rightmost = WIDTH - 6 - long
+    middle = min(max(x - long / 2, 6), rightmost)
+    near = [(middle, y + 4 + offset * sign) for offset in range(18, 400, 4) for sign in (1, -1)]
+    for start, level in [(x + 12, y + 4), *near]:
+        free = all(abs(level - other) >= 15 or start > end or start + long < begin for other, begin, end in taken)
+        if free and 6 <= start <= rightmost and 14 <= level <= height - 6:
+            taken.append((level, start, start + long))
+            return start, level
+    return middle, y + 4
 
 
 def _unit_grid(left: float, top: float, side: float, x: str, y: str) -> list[Element]:

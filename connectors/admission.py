@@ -13,7 +13,7 @@ from typing import Any
 
 from connectors.audit import Audit, Entry
 from connectors.keys import Identity, verify
-from connectors.registry import Registry
+from connectors.registry import LATE, Registry
 from connectors.site_night import SiteNights
 from spinney.errors import Refused
 from spinney.study import Study
@@ -89,7 +89,8 @@ def settle(
     asked = admission_of(nights.study, result)
     asked.check(nights.site.stewards, steward, approve, signature)
     asked.record(nights.audit, steward, approve, signature, nights.clock.now())
-    Registry(nights.home, nights.site.registry).settle(asked.study, result["version"], promote=approve)
-    settled = {**result, "admission": APPROVED if approve else REFUSED}
+    version = Registry(nights.home, nights.site.registry).settle(asked.study, result["version"], promote=approve)
+    late = version.said("settled") == LATE
+    settled = {**result, "admission": (LATE if late else APPROVED) if approve else REFUSED}
     nights.keep(asked.round, settled)
     return settled

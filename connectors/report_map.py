@@ -20,8 +20,8 @@ def map_figure(drawn: SiteMap, study: Study, home: str = "") -> Element:
         words = [f"One cluster, all learn together: {', '.join(drawn.sites)}"]
     alt = f"Map of {len(drawn)} sites by their characteristic vectors. {'. '.join(words)}"
     kind = getattr(study.algorithm, "distance", "euclidean")
-    caption = (
-        f"Near means alike: {kind} distance of the characteristic vectors, rounded to 0.01. "
-        f"Two dimensions show {drawn.shown:.0%} of the spread, so distances are approximate."
-    )
+    share = "all" if drawn.shown >= 0.995 else f"{drawn.shown:.0%}"
+    approximate = "" if share == "all" else ", so distances are approximate"
+    near = f"Near means alike: {kind} distance of the characteristic vectors, rounded to 0.01."
+    caption = f"{near} Two dimensions show {share} of the spread{approximate}."
     return figure(svg.site_map(alt, drawn.place_of, drawn.groups, home), caption, bullets(words), alone=True)

@@ -30,6 +30,7 @@ from spinney.study import Study
 __all__ = ["CANDIDATE", "CHAMPION", "PREVIOUS", "Lineage", "Registry", "RegistryFailed", "Version", "lineage_of"]
 
 CHAMPION, CANDIDATE, PREVIOUS = "champion", "candidate", "previous"
+PROMOTED, LATE = "promoted", "approved, but the model of a later round is in use"
 DATA, LOADER = "data", "connectors.registry.loader"
 EVIDENCE, LINEAGE = "evidence.json", "lineage.json"
 REMAINS = (
@@ -112,14 +113,18 @@ class Registry:
             return self._promote(study, self.version(study, number))
 
     def settle(self, study: str, number: int, promote: bool) -> Version:
-        """Promote or leave a round's candidate, once: a re-run doesn't undo what people did since."""
+        """Promote or leave a round's candidate, once: a re-run doesn't undo what people did since.
+
+        A yes that comes after the model of a later round is in use doesn't take its place.
+        """
         with locked(self.folder):
-            version = self.version(study, number)
+            version, champion = self.version(study, number), self.find(study, CHAMPION)
             if version.said("settled"):
                 return version
-            if promote:
+            late = champion is not None and champion.round > version.round
+            if promote and not late:
                 self._promote(study, version)
-            self.store.tag(version, "settled", "promoted" if promote else "kept as candidate")
+            self.store.tag(version, "settled", (LATE if late else PROMOTED) if promote else "kept as candidate")
         return self.version(study, number)
 
     def rollback(self, study: str) -> Version:

@@ -159,10 +159,11 @@ def promote(number: int, site_file: Path, study: str | None, by: str) -> None:
 def _may_promote(here: Shelf, version: Version) -> None:
     """Where a steward decides about models, nobody passes by."""
     from connectors.papers import Papers
+    from connectors.registry import LATE, PROMOTED
     from spinney.errors import SpinneyError
 
     manual = "manual" in (here.site.admission, Papers(here.site.home, here.study).study.choice.admission)
-    if manual and version.said("settled") != "promoted":
+    if manual and version.said("settled") not in (PROMOTED, LATE):
         raise SpinneyError(f"{version} has no steward's approval; get it first: spinney admission decide")
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from connectors.house import RegistrySettings
-from connectors.registry import Registry, RegistryFailed, Version, lineage_of
+from connectors.registry import LATE, Registry, RegistryFailed, Version, lineage_of
 from spinney.saved import ModelRefused
 from tests.servers.migrated import registry_in
 from tests.spinney.federations import Wood, cohorts, study
@@ -241,6 +241,15 @@ def test_a_candidate_that_is_not_promoted_stays_candidate(registry, wood):
     registry.settle("wood", register(registry, wood, 1).number, promote=True)
     registry.settle("wood", register(registry, wood, 2).number, promote=False)
     assert aliases(registry) == {"champion": 1, "candidate": 2}
+
+
+def test_a_late_yes_does_not_take_the_place_of_a_later_round(registry, wood):
+    waiting, later = (register(registry, wood, number).number for number in (1, 2))
+    registry.settle("wood", later, promote=True)
+    assert registry.settle("wood", waiting, promote=True).said("settled") == LATE
+    assert aliases(registry) == {"champion": later}
+    registry.promote("wood", waiting)  # a person may still want it
+    assert aliases(registry) == {"champion": waiting, "previous": later}
 
 
 def test_there_is_no_champion_before_the_first_promotion(registry, wood):

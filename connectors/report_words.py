@@ -98,6 +98,8 @@ def night_figures(facts: NightFacts) -> list[tuple[str, str]]:
     outcome = facts.outcome
     if outcome is not None:
         pairs.append((told(outcome.auroc.get("chosen")), "AUROC of the chosen model on test patients"))
+        if outcome.newest is not None and "auroc" in outcome.newest.figures:
+            pairs.append((told(outcome.newest.figures["auroc"]), "the same on the newest index events"))
         pairs.append((told(outcome.auroc.get("local")), "AUROC of the local forest"))
         if "auroc" in outcome.gain:
             pairs.append((told(outcome.gain["auroc"], 3, "+"), "gain in AUROC over the local forest"))

@@ -46,6 +46,8 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
 def headline(outcome: Outcome) -> dict[str, float]:
     """The figures that a list of models shows beside each other."""
     told = {f"test_{name}": figure.value for name, figure in outcome.figures.items()}
+    if outcome.newest is not None and "auroc" in outcome.newest.figures:
+        told["newest_auroc"] = outcome.newest.figures["auroc"].value
     if "auroc" in outcome.gain:
         told["gain_over_local"] = outcome.gain["auroc"].value
     if "auroc" in outcome.gain_over_champion:

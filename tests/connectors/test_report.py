@@ -16,7 +16,7 @@ from connectors.report_html import el, page, size, table
 from connectors.report_round import round_page
 from connectors.report_site import site_page
 from connectors.report_svg import PENS, site_map
-from connectors.report_words import comparison_rows, credit_rows, decided, night_markdown, round_markdown
+from connectors.report_words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
 from tests.reported import AT, SITES, night_facts, round_facts, watch, wood
 
 
@@ -105,6 +105,12 @@ def test_groups_of_patients_are_shown_and_small_ones_only_named(facts):
 
 def test_the_newest_patients_stand_beside_the_random_ones(facts):
     assert "AUROC 0.88 (0.80 to 0.93) 0." in texts(site_page(facts))
+
+
+def test_the_newest_and_the_random_patients_are_two_key_figures(facts):
+    figures = {what: figure for figure, what in night_figures(facts)}
+    assert figures["the same on the newest index events"] == "0.88 (0.80 to 0.93)"
+    assert "the same on the newest index events" in night_markdown(facts)  # and so in Prefect's artifact
 
 
 def test_credit_names_every_site_and_adds_up(facts):

@@ -84,7 +84,7 @@ class Wood:
         """The first trees, as they leave the house."""
         y, patients = self.y.astype(np.int8), np.arange(len(self.y))
         first = self.grown.trees[:trees], self.grown.drawn[:trees]
-        return export_forest(*first, self.X, y, patients, floor=floor, rounding=rounding)
+        return export_forest(*first, self.X, y, patients, floor=floor, rounding=rounding, jobs=-1)
 
 
 def made(sizes: Sizes) -> Wood:

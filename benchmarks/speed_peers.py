@@ -54,7 +54,8 @@ class Peer:
         uv = next((str(one) for one in (ROOT / ".tools/bin/uv", shutil.which("uv")) if one and Path(one).exists()), "")
         if uv:
             make = [uv, "venv", "--quiet", "--python", sys.executable, str(self.folder)]
-            return [make, [uv, "pip", "install", "--quiet", "--python", str(self.python), *self.packages]]
+            install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(self.python)]
+            return [make, [*install, *self.packages]]
         make = [sys.executable, "-m", "venv", str(self.folder)]
         return [make, [str(self.python), "-m", "pip", "install", "--quiet", *self.packages]]
 

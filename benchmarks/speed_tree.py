@@ -32,8 +32,8 @@ class Spent:
 def spent(words: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str], timeout: float) -> Spent:
     """Run a command. What it leaves behind is ended and its processor time counted; its words go to a file."""
     adopt_orphans()
-    before = _processor()
-    with log.open("wb") as said, _Watch() as watch:
+    before, others = _processor(), {*descendants()}
+    with log.open("wb") as said, _Watch(others) as watch:
         began = time.perf_counter()
         command = subprocess.Popen(words, cwd=cwd, env={**env}, stdout=said, stderr=said)
         try:
@@ -41,7 +41,7 @@ def spent(words: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str],
         except subprocess.TimeoutExpired:
             code = -signal.SIGALRM
         wall = time.perf_counter() - began
-    _end_descendants()
+    _end_all_but(others)
     return Spent(wall, _processor() - before, watch.most / 2**20, code)
 
 
@@ -65,16 +65,16 @@ def descendants() -> list[int]:
     return found
 
 
-def _end_descendants() -> None:
+def _end_all_but(others: set[int]) -> None:
     """End what a command has left behind: daemons that would count into the next measurement."""
     for round_ in range(50):
-        left = descendants()
+        left = {*descendants()} - others
         for process in left:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM if round_ < 10 else signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        for process in left:
+            with suppress(ChildProcessError):  # not ours yet, but its parent's
+                os.waitpid(process, os.WNOHANG)
         if not left:
             return
         time.sleep(0.2)
@@ -86,10 +86,12 @@ def _processor() -> float:
 
 
 class _Watch:
-    """Looks at the memory of all descendants, five times a second."""
+    """Looks at the memory of all new descendants, five times a second."""
+
+    def __init__(self, others: set[int]) -> None:
+        self.others, self.most = others, 0
 
     def __enter__(self) -> _Watch:
-        self.most = 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
@@ -97,7 +99,7 @@ class _Watch:
 
     def _look(self) -> None:
         while not self._over.wait(0.2):
-            self.most = max(self.most, sum(_memory(process) for process in descendants()))
+            self.most = max(self.most, sum(_memory(process) for process in {*descendants()} - self.others))
 
     def __exit__(self, *_: object) -> None:
         self._over.set()

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from spinney.encode import Matrix
 from spinney.traverse import Walker
 from spinney.tree import LEAF, Forest, Ints, join, right_children, subtree_ends
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 
 @dataclass(frozen=True)

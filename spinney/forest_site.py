@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from spinney import codec, metrics
 from spinney.cohort import Cohort
@@ -42,6 +41,8 @@ from spinney.tree import Forest, join
 from spinney.validate import folds_of
 
 if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
+
     from spinney.study import Study
 
 Floats = NDArray[np.float64]

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from spinney.encode import Matrix
 from spinney.settings import ForestSettings
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
 
 MAX_SEED = np.iinfo(np.int32).max
 
@@ -57,6 +59,8 @@ def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
 def _grow_one(
     X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], people: int, parameters: dict[str, Any], seed: int
 ) -> tuple[DecisionTreeClassifier, NDArray[np.uint16]]:
+    from sklearn.tree import DecisionTreeClassifier  # late: whoever only reads a study need not wait for it
+
     drawn = np.bincount(np.random.RandomState(seed).randint(0, people, people), minlength=people).astype(np.uint16)
     tree = DecisionTreeClassifier(**parameters, random_state=seed)
     return tree.fit(X, y, sample_weight=drawn[patients].astype(np.float64)), drawn

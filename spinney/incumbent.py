@@ -7,6 +7,7 @@ have seen nobody of this house.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from spinney.cohort import Cohort
 from spinney.encode import Column
 from spinney.judge import Judge
-from spinney.model import FederatedForest
 from spinney.outcome import Decision, Succession
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

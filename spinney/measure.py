@@ -15,12 +15,12 @@ from spinney.curves import curve
 from spinney.definition import PatientFeature
 from spinney.describe import rounded_rows
 from spinney.metrics import Figure
-from spinney.model import FederatedForest
 from spinney.outcome import Decision, Newest, Outcome, Subgroup
 from spinney.parts import NEWEST_SHARE, NO_TIMES, Part, unseen_newest
 from spinney.settings import Feature
 
 if TYPE_CHECKING:
+    from spinney.model import FederatedForest
     from spinney.personalise import Chooser
     from spinney.study import Study
 

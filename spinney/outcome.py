@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spinney.curves import Curve
 from spinney.metrics import Calibration, Figure
-from spinney.model import FederatedForest
 from spinney.plane import SiteMap
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from spinney.cohort import Cohort
 from spinney.incumbent import Challenge, Incumbent
 from spinney.judge import Judge
 from spinney.measure import measured
-from spinney.model import FederatedForest
 from spinney.outcome import Decision as Decision
 from spinney.outcome import Outcome as Outcome
 from spinney.parts import Part
@@ -31,6 +30,7 @@ from spinney.validate import folds_of, way_of
 from spinney.votes import DECIMALS, scores
 
 if TYPE_CHECKING:
+    from spinney.model import FederatedForest
     from spinney.study import Study
 
 Floats = NDArray[np.float64]
@@ -252,6 +252,8 @@ class Chooser:
         return max(self.rules.personal, key=lambda name: self.qualities[name])
 
     def _model(self, decision: Decision) -> FederatedForest:
+        from spinney.model import FederatedForest  # late, as in grow.py
+
         weights = self.weights(decision.name)
         voting = np.flatnonzero(weights > 0)
         return FederatedForest.from_trees(

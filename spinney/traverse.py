@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree._tree import NODE_DTYPE
-from sklearn.tree._tree import Tree as CompiledTree
 
 from spinney.encode import Matrix
 from spinney.errors import TreeRefused
@@ -26,6 +24,8 @@ class Walker:
     """A forest made ready to walk: one compiled tree each."""
 
     def __init__(self, forest: Forest, columns: int) -> None:
+        from sklearn.tree._tree import NODE_DTYPE  # late, as in grow.py
+
         if forest.feature.max(initial=LEAF) >= columns:
             raise TreeRefused(f"a split asks a column beyond the {columns} that there are")
         self.forest, self.columns = forest, columns
@@ -65,6 +65,8 @@ class Walker:
         return votes.T
 
     def _compiled(self, nodes: NDArray[Any]) -> Any:
+        from sklearn.tree._tree import Tree as CompiledTree
+
         compiled = CompiledTree(self.columns, np.ones(1, dtype=np.intp), 1)
         values = np.zeros((len(nodes), 1, 1))
         compiled.__setstate__({"max_depth": 0, "node_count": len(nodes), "nodes": nodes, "values": values})

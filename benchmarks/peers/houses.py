@@ -61,9 +61,9 @@ class House:
         part = SiteRound(study, desk, COORDINATOR, cohort, memory, history)
         part.run(PATIENCE)
         assert part.outcome is not None
-        exchange, model = desk.exchange, part.outcome.model
-        told = {"trees": len(model.owners_), "sent": exchange.sent.total(), "fetched": exchange.fetched.total()}
-        return {"auroc": self._auroc(model), **told}
+        model, noted = part.outcome.model, [line.entry for line in desk.audit.lines()]
+        sent, fetched = (sum(one.bytes for one in noted if one.direction == way) for way in ("sent", "received"))
+        return {"auroc": self._auroc(model), "trees": len(model.owners_), "sent": sent, "fetched": fetched}
 
     def _auroc(self, model: Any) -> float:
         """On the rows that nobody got."""
@@ -80,15 +80,14 @@ class House:
         return read_study(self.case / "study.yaml").with_settings(algorithm={"name": self.algorithm})
 
     def _desk(self) -> Any:
-        from benchmarks.wire_bytes import CountedExchange
         from connectors.audit import Audit
         from connectors.desk import Desk
-        from connectors.exchange import SystemClock
+        from connectors.exchange import Exchange, SystemClock
         from connectors.keys import Identity
         from connectors.security import Rounds
 
         home, study = self.folder / self.name, self._study()
-        exchange = CountedExchange.counted(self.folder / "exchange")
+        exchange = Exchange.open(str(self.folder / "exchange"))
         rounds = Rounds(home, study.name, self.name).enter(1)
         audit, me = Audit(home / "audit.jsonl"), Identity.from_pem(self.key, self.name)
         return Desk(

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from sklearn.tree import DecisionTreeClassifier
 
 from spinney import codec
 from spinney.base import Settings
@@ -152,6 +151,8 @@ def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boos
 
     scikit-learn's AdaBoost refuses missing values, and would weigh the stumps before they are rounded.
     """
+    from sklearn.tree import DecisionTreeClassifier  # late, as in grow.py
+
     X, y = present_only(training), training.y == 1
     learner = DecisionTreeClassifier(max_depth=1, min_samples_leaf=study.forest.min_samples_leaf, random_state=seed)
     weight = np.full(len(y), 1 / len(y))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from pydantic import ValidationError
 
@@ -40,3 +43,9 @@ def test_names_that_differ_only_in_case_are_refused() -> None:
     features = [{"name": "Age", "kind": "binary"}, {"name": "age", "kind": "binary"}]
     with pytest.raises(ValidationError, match="used more than once as a feature or label: Age, age"):
         Study.model_validate({"name": "s", "features": features, "label": {"name": "y"}})
+
+
+def test_whoever_only_reads_a_study_or_asks_in_a_round_does_not_wait_for_scikit_learn() -> None:
+    heavy = {"sklearn", "scipy", "pandas"}
+    code = f"import sys, spinney.study, connectors.rounds\nprint(sorted({heavy!r} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

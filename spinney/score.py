@@ -54,12 +54,12 @@ def fold_counts(
     walker, says_yes = Walker(forest, len(present)), forest.probability > 0.5
     total = np.zeros((len(forest), len(fold) * folds * 4), dtype=np.int64)
     for start in range(0, len(X), BLOCK_ROWS):
-        here = slice(start, start + BLOCK_ROWS)
+        here = start + walker.alike(X[start : start + BLOCK_ROWS])
         no, step = _cells(fold[:, here], folds, y[here])
-        seen = None if counted is None else counted[here]
+        rows, seen = X[here], None if counted is None else counted[here]
         shares = np.array_split(np.arange(len(forest)), jobs)
         parts = Parallel(n_jobs=jobs, prefer="threads")(
-            delayed(_count_folds)(walker, says_yes, trees, X[here], no, step, total.shape[1], seen) for trees in shares
+            delayed(_count_folds)(walker, says_yes, trees, rows, no, step, total.shape[1], seen) for trees in shares
         )
         total += np.concatenate(parts)
     total[abstains(forest, present)] = 0

@@ -1,8 +1,8 @@
 """Who is in which part. The same patient is in the same part every night, with all of their rows.
 
-What the study leaves open follows from the size of the cohort: from `LARGE` patients on some that would train are kept
-for choosing, and a tenth of the index events, the newest, for measuring how time goes by. A cohort that grows past such
-a mark takes rows from training only: a test patient is one on every night.
+What the study leaves open follows from the cohort: from `LARGE` patients on some that would train are kept for
+choosing, and a tenth of the index events, the newest, for measuring how time goes by. Whatever moves when a cohort
+grows past such a mark or its newest rows become old: rows of a test patient never train and never choose.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -17,6 +18,7 @@ from connectors.report_round import round_page
 from connectors.report_site import site_page
 from connectors.report_svg import PENS, site_map
 from connectors.report_words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
+from spinney.outcome import Newest
 from tests.reported import AT, SITES, night_facts, round_facts, watch, wood
 
 
@@ -111,6 +113,16 @@ def test_the_newest_and_the_random_patients_are_two_key_figures(facts):
     figures = {what: figure for figure, what in night_figures(facts)}
     assert figures["the same on the newest index events"] == "0.88 (0.80 to 0.93)"
     assert "the same on the newest index events" in night_markdown(facts)  # and so in Prefect's artifact
+
+
+def test_why_no_newest_events_were_kept_aside_is_told(facts):
+    few = replace(facts.outcome, newest=Newest(0.0, {}, "the rows have no index times"))
+    words = texts(site_page(replace(facts, outcome=few)))
+    assert "No newest index events were kept aside: the rows have no index times." in words
+
+
+def test_the_report_says_how_candidates_were_compared(facts):
+    assert "Chosen by 3-fold cross-validation, repeated 10 times with other folds." in texts(site_page(facts))
 
 
 def test_credit_names_every_site_and_adds_up(facts):

@@ -13,6 +13,7 @@ import httpx
 from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from connectors import dask_cluster
 from connectors.doctor import Finding, check_clock, check_disk, check_home, check_keys, found
 from connectors.exchange import Exchange, ExchangeDenied
 from connectors.house import CoordinatorSettings, ExchangeAccess, RegistrySettings
@@ -57,6 +58,8 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
     yield from check_exchange(house, clocks)
     if isinstance(house, SiteSettings):
         yield found("source", lambda: _reach_source(house))
+        if (cluster := house.dask) is not None:
+            yield found("dask", lambda: dask_cluster.reach(cluster))
         if house.scores is not None and (fhir := house.scores.fhir) is not None:
             yield found("scores", lambda: _reach_fhir(fhir))
         yield found("registry", lambda: _reach_registry(house.home, house.registry, clocks))

@@ -26,6 +26,7 @@ from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Card, Decline, House, Message, Parcel, content_digest, key_words
+from spinney.grow import Spread
 from spinney.incumbent import Incumbent
 from spinney.messages import Description, Done, Enrolment
 from spinney.personalise import Outcome
@@ -283,6 +284,7 @@ class SiteRound:
         history: MutableMapping[str, int],
         *,
         jobs: int = 1,
+        spread: Spread | None = None,
         budget: Callable[[float], Callable[[], bool]] | None = None,
         through: Through = directly,
         superseded: Callable[[], bool] = lambda: False,
@@ -294,6 +296,7 @@ class SiteRound:
         self._house = House(desk.me, study, desk.round, cohort, self._post, desk.identity.sign, self._verify)
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
         self._house.budget, self._house.incumbent = budget or self._house.budget, incumbent
+        self._house.spread = spread
         self._post.peers = self._house.cards
         memory.setdefault("key", desk.key.private.private_bytes_raw())
         self._part = ALGORITHMS[study.algorithm.name].site_part(self._house)

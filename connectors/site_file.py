@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 from sqlalchemy import make_url
 
+from connectors.dask_cluster import DaskSettings
 from connectors.fhir_check import Extent
 from connectors.house import (
     Admission,
@@ -49,6 +50,7 @@ class SiteSettings(Settings):
         ge=1,
         description="A cohort that would be larger in memory is refused; every MiB costs a pull more than two.",
     )
+    dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
     registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")
     admission: Admission = Field(

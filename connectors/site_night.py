@@ -12,6 +12,7 @@ from typing import Any
 from connectors import security, wire
 from connectors.audit import Entry
 from connectors.champion import after_the_round, incumbent_of
+from connectors.dask_cluster import cluster_of
 from connectors.desk import addresses
 from connectors.encoded import read_encoded
 from connectors.exchange import Address, Clock
@@ -151,6 +152,7 @@ class SiteNights(HouseNights):
             memory,
             History(self.home / "scored" / self.study.name),
             jobs=os.cpu_count() or 1,
+            spread=cluster_of(self.site.dask),
             budget=stopwatch,
             through=through,
             superseded=lambda: self._newer(found.number),

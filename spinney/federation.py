@@ -20,6 +20,7 @@ from spinney.errors import Refused
 
 if TYPE_CHECKING:
     from spinney.cohort import Cohort
+    from spinney.grow import Spread
     from spinney.incumbent import Incumbent
     from spinney.personalise import Outcome
     from spinney.study import Study
@@ -101,6 +102,7 @@ class House:
     sign: Callable[[bytes], bytes]
     verify: Callable[[str, bytes, bytes], bool]
     jobs: int = 1
+    spread: Spread | None = None  # where trees grow, if not here
     budget: Callable[[float], Callable[[], bool]] = lambda _seconds: lambda: True
     memory: MutableMapping[str, Any] = field(default_factory=dict)  # bytes and arrays, for this round
     history: MutableMapping[str, int] = field(default_factory=dict)  # tree digest -> round in which it was scored

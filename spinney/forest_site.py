@@ -98,7 +98,7 @@ class ForestSite(FillingSite):
         _, patients = np.unique(training.patients, return_inverse=True)
         seed = seed_of(house.study, house.round, house.name)
         settings = self._tuned(training, patients, seed)
-        grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs)
+        grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs, house.spread)
         forest = export_forest(
             grown.trees,
             grown.drawn,
@@ -274,7 +274,7 @@ class ForestSite(FillingSite):
             for number in range(settings.tuning.folds):
                 out = fold == number
                 _, codes = np.unique(patients[~out], return_inverse=True)
-                grown = grow(X[~out], y[~out], codes, candidate, seed, self.house.jobs)
+                grown = grow(X[~out], y[~out], codes, candidate, seed, self.house.jobs, self.house.spread)
                 votes[out] = np.mean([_yes(tree, X[out]) for tree in grown.trees], axis=0)
             return metrics.auroc(y, votes)
 

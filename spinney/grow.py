@@ -7,7 +7,7 @@ patient's other rows would have been seen), and every score of own trees would f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 MAX_SEED = np.iinfo(np.int32).max
+Spread = Callable[[Callable[..., Any], Sequence[Any], Sequence[Any]], list[Any]]
+"""Calls a function with what all calls share and one thing of its own, for each of these, wherever there is room."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,23 @@ class Grown:
 
 
 def grow(
-    X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], settings: ForestSettings, seed: int, jobs: int = 1
+    X: Matrix,
+    y: NDArray[np.int8],
+    patients: NDArray[np.int64],
+    settings: ForestSettings,
+    seed: int,
+    jobs: int = 1,
+    spread: Spread | None = None,
 ) -> Grown:
-    """Grow the forest. `patients` are codes 0..m-1, one per row."""
+    """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
     states = np.random.RandomState(seed)
     seeds = [states.randint(MAX_SEED) for _ in range(settings.trees)]
     people = int(patients.max()) + 1
-    built = Parallel(n_jobs=jobs, prefer="threads")(
-        delayed(_grow_one)(X, y, patients, people, tree_parameters(settings), tree_seed) for tree_seed in seeds
-    )
+    shared = X, y, patients, people, tree_parameters(settings)
+    if spread is None:
+        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, tree_seed) for tree_seed in seeds)
+    else:
+        built = spread(_grow_one, shared, seeds)
     return Grown([tree for tree, _ in built], np.stack([draws for _, draws in built]))
 
 

@@ -1,7 +1,8 @@
 """A steward's yes or no to the use of a federated model at this site, signed with the steward's own key.
 
 The orchestrator knows no users, so what counts is the signature: it names the study, the round and the model, and goes
-into the audit log. The round itself never waits for a steward.
+into the audit log. The round itself never waits for a steward, so later rounds may end before the answer comes: a yes
+to an older model is written down, and the newer one stays.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any
 
 from connectors.audit import Audit, Entry
 from connectors.keys import Identity, verify
-from connectors.registry import LATE, Registry
+from connectors.registry import KEPT, LATE, PROMOTED, Registry, Version
 from connectors.site_night import SiteNights
 from spinney.errors import Refused
 from spinney.study import Study
 
 WAITING, APPROVED, REFUSED, NOT_NEEDED = "waiting", "approved", "refused", "not needed"
+FATES = {PROMOTED: APPROVED, KEPT: REFUSED, LATE: LATE}
 
 
 class SignatureRefused(Refused):
@@ -85,12 +87,26 @@ def admission_of(study: Study, result: Mapping[str, Any]) -> Admission:
 def settle(
     nights: SiteNights, result: Mapping[str, Any], steward: str, approve: bool, signature: str
 ) -> dict[str, Any]:
-    """Take a steward's answer: checked, written down, and followed in the registry."""
-    asked = admission_of(nights.study, result)
+    """Take a steward's answer: checked, written down, and followed in the registry unless it comes too late."""
+    asked, registry = admission_of(nights.study, result), Registry(nights.home, nights.site.registry)
     asked.check(nights.site.stewards, steward, approve, signature)
     asked.record(nights.audit, steward, approve, signature, nights.clock.now())
-    version = Registry(nights.home, nights.site.registry).settle(asked.study, result["version"], promote=approve)
-    late = version.said("settled") == LATE
-    settled = {**result, "admission": (LATE if late else APPROVED) if approve else REFUSED}
+    version = registry.settle(asked.study, result["version"], promote=approve)
+    settled = {**result, "admission": FATES[version.said("settled")], "note": ""}
+    if settled["admission"] != (APPROVED if approve else REFUSED):
+        settled["note"] = _left(asked, version, registry.newer(asked.study, version))
+        entry = Entry(direction="noted", kind="Admission", study=asked.study, round=asked.round, words=settled["note"])
+        nights.audit.append(entry, nights.clock.now())
     nights.keep(asked.round, settled)
     return settled
+
+
+def _left(asked: Admission, version: Version, newer: Version | None) -> str:
+    """Why an answer changed nothing, and what a person can do who wants it all the same."""
+    use = f"use it all the same with: spinney model promote {version.number}"
+    if version.said("settled") == LATE:
+        since = f"the model of round {newer.round}" if newer else "the model of a later round"
+        return f"The answer about round {asked.round} changed nothing: {since} has been put forward since; {use}."
+    before = FATES[version.said("settled")]
+    undo = "see: spinney model rollback" if before == APPROVED else "the next round asks again"
+    return f"The answer about round {asked.round} changed nothing: it was {before} before; {undo}."

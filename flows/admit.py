@@ -46,9 +46,13 @@ def admit(nights: SiteNights, result: dict[str, Any]) -> dict[str, Any]:
             key=f"admission-{asked.round}-{attempt}",
         )
         try:
-            return settle(nights, result, answer.steward, answer.approve, answer.signature)
+            settled = settle(nights, result, answer.steward, answer.approve, answer.signature)
         except SignatureRefused as reason:
             trouble = str(reason)
+            continue
+        if settled["note"]:
+            get_run_logger().warning(settled["note"])
+        return settled
     raise SignatureRefused(
         f"{MOST_TRIES} answers were not signed by a steward; version {result['version']} stays a candidate"
     )

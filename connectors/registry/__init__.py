@@ -27,10 +27,22 @@ from spinney.saved import Words
 from spinney.settings import Feature
 from spinney.study import Study
 
-__all__ = ["CANDIDATE", "CHAMPION", "PREVIOUS", "Lineage", "Registry", "RegistryFailed", "Version", "lineage_of"]
+__all__ = [
+    "CANDIDATE",
+    "CHAMPION",
+    "KEPT",
+    "LATE",
+    "PREVIOUS",
+    "PROMOTED",
+    "Lineage",
+    "Registry",
+    "RegistryFailed",
+    "Version",
+    "lineage_of",
+]
 
 CHAMPION, CANDIDATE, PREVIOUS = "champion", "candidate", "previous"
-PROMOTED, LATE = "promoted", "approved, but the model of a later round is in use"
+PROMOTED, KEPT, LATE = "promoted", "kept as candidate", "approved, but a later round's model came before it"
 DATA, LOADER = "data", "connectors.registry.loader"
 EVIDENCE, LINEAGE = "evidence.json", "lineage.json"
 REMAINS = (
@@ -115,17 +127,22 @@ class Registry:
     def settle(self, study: str, number: int, promote: bool) -> Version:
         """Promote or leave a round's candidate, once: a re-run doesn't undo what people did since.
 
-        A yes that comes after the model of a later round is in use doesn't take its place.
+        A yes that comes late leaves the model of a newer round in its place.
         """
         with locked(self.folder):
-            version, champion = self.version(study, number), self.find(study, CHAMPION)
+            version = self.version(study, number)
             if version.said("settled"):
                 return version
-            late = champion is not None and champion.round > version.round
-            if promote and not late:
+            fate = KEPT if not promote else LATE if self.newer(study, version) else PROMOTED
+            if fate == PROMOTED:
                 self._promote(study, version)
-            self.store.tag(version, "settled", (LATE if late else PROMOTED) if promote else "kept as candidate")
+            self.store.tag(version, "settled", fate)
         return self.version(study, number)
+
+    def newer(self, study: str, version: Version) -> Version | None:
+        """What a version must not take the place of: a later round's model in use, or one that waits for a decision."""
+        later = (one for one in self.versions(study) if one.round > version.round and PREVIOUS not in one.aliases)
+        return next((one for one in later if CHAMPION in one.aliases or not one.said("settled")), None)
 
     def rollback(self, study: str) -> Version:
         """The previous champion is champion again; a second rollback takes the first one back."""
@@ -206,6 +223,8 @@ class Registry:
         made = self._registered(model, without(self.lineage(version), site, model), evidence, precision, {})
         for alias in version.aliases:
             self.store.point(alias, version.name, made.number)
+        if version.said("settled"):
+            self.store.tag(made, "settled", version.said("settled"))
         if CANDIDATE in made.aliases and CANDIDATE not in version.aliases:
             self.store.unpoint(CANDIDATE, version.name)
         return made

@@ -82,7 +82,10 @@ def sign(study: str, number: int, approve: bool, steward_home: Path, site_file: 
 @click.option("--steward", required=True, help="The steward's name, as site.yaml lists it.")
 @site_option
 def decide(study: str, number: int, approve: bool, steward_home: Path, steward: str, site_file: Path) -> None:
-    """Sign and follow: with --yes the model becomes the champion, with --no it stays a candidate."""
+    """Sign and follow: with --yes the model becomes the champion, with --no it stays a candidate.
+
+    A yes doesn't put an older round's model in the place of a newer one that is in use or waits for a decision.
+    """
     from connectors.admission import admission_of, settle
 
     nights = _nights(site_file, study)
@@ -90,6 +93,8 @@ def decide(study: str, number: int, approve: bool, steward_home: Path, steward: 
     signature = admission_of(nights.study, result).sign(_steward(steward_home), approve)
     settled = settle(nights, result, steward, approve, signature)
     click.echo(f"version {settled['version']} of {study}: {settled['admission']}")
+    if settled["note"]:
+        click.echo(settled["note"])
 
 
 def _nights(site_file: Path, study: str) -> SiteNights:

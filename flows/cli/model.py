@@ -163,7 +163,7 @@ def _may_promote(here: Shelf, version: Version) -> None:
     from spinney.errors import SpinneyError
 
     manual = "manual" in (here.site.admission, Papers(here.site.home, here.study).study.choice.admission)
-    if manual and version.said("settled") not in (PROMOTED, LATE):
+    if manual and version.said("settled") not in (PROMOTED, LATE):  # both had their yes
         raise SpinneyError(f"{version} has no steward's approval; get it first: spinney admission decide")
 
 

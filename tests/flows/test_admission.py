@@ -64,6 +64,54 @@ def test_after_a_no_the_model_stays_a_candidate(village: Village, tmp_path: Path
     assert registry(village).version("breast", CANDIDATE).number == 1
 
 
+def decide(village: Village, number: int, answer: str, home: Path) -> Result:
+    words = ("admission", "decide", "breast", str(number), answer, "--steward", "warden", "--steward-home", str(home))
+    return spinney(village, *words)
+
+
+def test_a_late_yes_leaves_the_model_of_a_newer_round_in_use(village: Village, tmp_path: Path) -> None:
+    registered(village, "ash", night(village)[1]["ash"], admission="waiting")
+    assert decide(village, 2, "--yes", tmp_path / "steward").output == "version 2 of breast: approved\n"
+    late = decide(village, 1, "--yes", tmp_path / "steward").output
+    assert late.startswith("version 1 of breast: approved, but a later round's model came before it\n")
+    assert "the model of round 2 has been put forward since" in late
+    assert registry(village).version("breast", CHAMPION).number == 2
+    assert "nothing waits" in spinney(village, "admission", "list").output
+    audit = SiteNights(read_site(village.site_file("ash"))).audit
+    audit.verify()
+    signed, noted = [one.entry for one in audit.lines()][-2:]
+    assert signed.words == "Decided by warden: the model of round 1 may be used here."
+    assert signed.signature
+    assert noted.words == late.splitlines()[1]
+    assert (
+        spinney(village, "model", "promote", "1", "--by", "warden").exit_code == 0
+    )  # a person who wants it all the same
+    assert registry(village).version("breast", CHAMPION).number == 1
+
+
+def test_a_yes_to_an_older_round_leaves_a_newer_one_that_waits(village: Village, tmp_path: Path) -> None:
+    registered(village, "ash", night(village)[1]["ash"], admission="waiting")
+    assert "approved, but" in decide(village, 1, "--yes", tmp_path / "steward").output
+    assert registry(village).find("breast", CHAMPION) is None
+    assert registry(village).version("breast", CANDIDATE).number == 2
+    assert "breast round 2: version 2" in spinney(village, "admission", "list").output
+
+
+def test_after_a_no_to_the_newer_round_the_older_one_may_have_its_yes(village: Village, tmp_path: Path) -> None:
+    registered(village, "ash", night(village)[1]["ash"], admission="waiting")
+    decide(village, 2, "--no", tmp_path / "steward")
+    assert decide(village, 1, "--yes", tmp_path / "steward").output == "version 1 of breast: approved\n"
+    assert registry(village).version("breast", CHAMPION).number == 1
+
+
+def test_a_second_answer_is_written_down_and_says_what_it_did_not_change(village: Village, tmp_path: Path) -> None:
+    decide(village, 1, "--yes", tmp_path / "steward")
+    second = decide(village, 1, "--no", tmp_path / "steward").output
+    assert "version 1 of breast: approved\n" in second
+    assert "it was approved before; see: spinney model rollback" in second
+    assert registry(village).version("breast", CHAMPION).number == 1
+
+
 def test_a_stranger_s_signature_does_not_count(village: Village, tmp_path: Path) -> None:
     KeyRing(tmp_path / "stranger").create()
     done = spinney(

@@ -129,7 +129,7 @@ def _require_same_versions(client: Client, settings: DaskSettings) -> None:
     try:
         client.submit(_versions, pure=False).result(timeout=settings.patience)  # an adaptive cluster starts one now
         found = client.run(_versions)
-    except TimeoutError:
+    except OSError:  # a timeout is one, too
         raise ClusterFailed(f"{settings.address} has no worker after {settings.patience:g} s; start one") from None
     except ImportError as error:  # also a package without metadata
         raise ClusterFailed(

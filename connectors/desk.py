@@ -20,10 +20,11 @@ from typing import TypeVar
 from connectors import security
 from connectors.audit import Audit, Entry
 from connectors.exchange import Address, Clock, Exchange, SecondCopy
+from connectors.exchange.address import is_name
 from connectors.keys import Identity, RoundKey
-from connectors.memory import private_folder, write_whole
-from connectors.security import EnvelopeRefused, MessageId
-from spinney.errors import Refused
+from connectors.memory import private_folder, sync_folder, write_whole
+from connectors.security import EnvelopeRefused, MessageId, UnknownSender
+from spinney.errors import Refused, in_short
 
 PARCEL = "parcel-"
 SPARES = 3
@@ -69,6 +70,7 @@ class Desk:
 
         In the log the step may have a title that says more than its name on the exchange.
         """
+        _ = [*addresses(self.study, self.me, self.round, step, attempt)]  # or BadAddress, before a file is called so
         kept = private_folder(self.home / "outbox" / self.study / str(self.round)) / f"{step}.{attempt}"
         if not kept.exists():
             draft = kept.with_name(f"{kept.name}.sealed")  # becomes `kept` once the log tells of it, not before
@@ -77,6 +79,7 @@ class Desk:
                 write_whole(draft, security.seal(write(), message, self.identity, recipients))
             self._note("sent", kind, ", ".join(sorted(recipients)), title or step, draft.read_bytes())
             draft.rename(kept)
+            sync_folder(kept.parent)  # what was published must be here after a power cut, too
         self.insist(lambda: self._place(step, attempt, kept.read_bytes()))
 
     def has_sent(self, step: str, attempt: int) -> bool:
@@ -86,8 +89,12 @@ class Desk:
     def look(self, sender: str, step: str, attempt: int, kind: str, limit: int = security.LARGEST) -> bytes | None:
         """What a sender has left for us there, or None as long as it hasn't; what others have left is no answer.
 
-        Refused is raised only for what the sender has signed as this very message.
+        Refused is raised only for what the sender has signed as this very message, and for a sender whom nobody knows.
         """
+        if sender not in self.roster:  # others have given this name, and it may be anything
+            stranger = UnknownSender(f"round {self.round}, {step}")
+            self.refused(sender if is_name(sender) else "somebody without a proper name", step, stranger)
+            raise stranger
         for address in addresses(self.study, sender, self.round, step, attempt):
             if address in self._passed_over:  # objects are written once, so it is still what it was
                 continue
@@ -121,7 +128,7 @@ class Desk:
     def refused(self, sender: str, step: str, reason: Refused) -> None:
         """Note what was not accepted, and from whom."""
         entry = Entry(direction="refused", kind=type(reason).__name__, peer=sender, study=self.study, step=step)
-        self.audit.append(entry.model_copy(update={"round": self.round, "words": str(reason)}), self.clock.now())
+        self.audit.append(entry.model_copy(update={"round": self.round, "words": in_short(reason)}), self.clock.now())
 
     def _place(self, step: str, attempt: int, sealed: bytes) -> None:
         for address in addresses(self.study, self.me, self.round, step, attempt):

@@ -99,6 +99,8 @@ class Memory(MutableMapping[str, Any]):
     def forget(self) -> None:
         """Destroy everything, keys above all."""
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder.exists():
+            raise MemoryDamaged(f"{self.folder} can't be deleted, and holds keys of a round that is over: delete it")
 
     def _path(self, key: str) -> Path | None:
         if not KEY.match(key):
@@ -164,6 +166,17 @@ def write_whole(path: Path, data: bytes) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Make new names in a folder survive a power cut."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def private_folder(folder: Path) -> Path:

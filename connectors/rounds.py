@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
 from typing import Any
+
+import msgpack
 
 from connectors import wire
 from connectors.desk import PARCEL, Desk
 from connectors.errands import title
 from connectors.keys import check_round_key, verify
-from connectors.security import NotForUs
+from connectors.letters import Ask, Opening, Over, ask_name, grouped
+from connectors.security import LARGEST, NotForUs
+from connectors.wire import Plain
 from spinney import disclosure
 from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
-from spinney.errors import Refused, RoundVoid
+from spinney.errors import Refused, RoundVoid, in_short
 from spinney.federation import Card, Decline, House, Message, Parcel, content_digest, key_words
 from spinney.grow import Spread
 from spinney.incumbent import Incumbent
@@ -49,47 +52,6 @@ def directly(_name: str, work: Callable[[], Any]) -> Any:
 
 class Superseded(RoundVoid):
     """The coordinator has opened a newer round and will not come back to this one."""
-
-
-@dataclass(frozen=True)
-class Opening:
-    """A round begins. Signed by the coordinator and readable by all."""
-
-    round: int
-    study: str
-    roster: str  # the digest of the roster that this round runs with
-    key: bytes
-
-
-@dataclass(frozen=True)
-class Order:
-    """What some sites are asked: sent once, however many they are."""
-
-    sites: tuple[str, ...]
-    content: bytes
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One step, asked of some sites; and the cards of those that have joined since the ask before."""
-
-    step: str
-    attempt: int
-    orders: tuple[Order, ...]
-    cards: Mapping[str, Card]
-
-
-@dataclass(frozen=True)
-class Over:
-    """The round has ended: the common model's digest, or why it is void."""
-
-    model: str
-    void: str
-
-
-def ask_name(number: int) -> str:
-    """Where the coordinator's asks are found, without a look at what else is there."""
-    return f"ask{number:03d}"
 
 
 class CoordinatorRound:
@@ -122,7 +84,7 @@ class CoordinatorRound:
 
     def leave_out(self, site: str, reason: str) -> None:
         """Go on without a site."""
-        self.left_out[site] = reason
+        self.left_out[site] = in_short(reason)
 
     def verify(self, site: str, words: bytes, signature: bytes) -> bool:
         """Whether a site has signed these words."""
@@ -135,7 +97,7 @@ class CoordinatorRound:
         try:
             over = Over(ALGORITHMS[self.study.algorithm.name].coordinate(self, self.study), "")
         except RoundVoid as void:
-            over = Over("", str(void))
+            over = Over("", in_short(void))
         self.desk.publish(OVER, 1, "Over", lambda: wire.pack(over), {})
         return over
 
@@ -148,7 +110,7 @@ class CoordinatorRound:
         return answers
 
     def _ask(self, step: str, orders: Mapping[str, Message], attempt: int) -> dict[str, Message]:
-        asked = Ask(step, attempt, _grouped(orders), self._untold)
+        asked = Ask(step, attempt, grouped(orders), self._untold)
         keys = {site: card.key for site, card in self._cards.items()}
         name = ask_name(self._asked)
         self.desk.publish(name, 1, "Ask", lambda: wire.squeeze(wire.pack(asked)), keys, f"{name}-{step}")
@@ -169,24 +131,23 @@ class CoordinatorRound:
     def _replies(self, step: str, attempt: int, sites: list[str]) -> dict[str, Message]:
         """The answers that count. Which do is decided once, and remembered through restarts."""
         name = f"answers-{self._asked:03d}"
-        if name in self._memory:
-            heard = {}
-            fates: dict[str, str] = json.loads(self._memory[name])
-        else:
+        if name not in self._memory:
             heard = self._hear(step, attempt, sites)
             fates = {site: _fate(step, heard.get(site)) for site in sites}
+            # Kept here: by a restart a sender may have taken its answer back, or put another one in its place.
+            counted = {
+                site: reply for site in sites if isinstance(reply := heard.get(site), Message) and not fates[site]
+            }
+            self._memory[f"{name}-letters"] = msgpack.packb({site: wire.encode(one) for site, one in counted.items()})
             self._memory[name] = json.dumps(fates)
+        else:
+            fates = json.loads(self._memory[name])
+            letters = msgpack.unpackb(self._memory[f"{name}-letters"])
+            counted = {site: wire.decode(letter) for site, letter in letters.items()}
         for site, fate in fates.items():
             if fate:
                 self.leave_out(site, fate)
-        return {site: self._again(site, step, attempt, heard.get(site)) for site in sites if not fates[site]}
-
-    def _again(self, site: str, step: str, attempt: int, heard: Message | Refused | None) -> Message:
-        """An answer that counts, after a restart from the exchange."""
-        reply = self.desk.insist(lambda: self._reply(site, step, attempt)) if heard is None else heard
-        if not isinstance(reply, Message):
-            raise RoundVoid(f"the answer of {site} to {step} is gone from the exchange")
-        return reply
+        return counted
 
     def _hear(self, step: str, attempt: int, sites: list[str]) -> dict[str, Message | Refused]:
         """What came in time, be it right or wrong."""
@@ -228,16 +189,6 @@ class CoordinatorRound:
             raise Refused("its round key is not signed by itself")
 
 
-def _grouped(orders: Mapping[str, Message]) -> tuple[Order, ...]:
-    groups: dict[bytes, list[str]] = {}
-    packed: dict[int, bytes] = {}  # the same order for many is packed once
-    for site, order in sorted(orders.items()):
-        if id(order) not in packed:
-            packed[id(order)] = wire.encode(order)
-        groups.setdefault(packed[id(order)], []).append(site)
-    return tuple(Order(tuple(sites), content) for content, sites in groups.items())
-
-
 def _fate(step: str, heard: Message | Refused | None) -> str:
     """Why an answer does not count, or nothing."""
     if heard is None:
@@ -264,7 +215,7 @@ class Post:
 
     def fetch(self, parcel: Parcel) -> bytes:
         """What a peer has sealed for this site."""
-        limit, step = parcel.size + 64 * 1024, f"{PARCEL}{parcel.digest[:32]}"
+        limit, step = min(parcel.size, LARGEST) + 64 * 1024, f"{PARCEL}{parcel.digest[:32]}"
         content = self.desk.insist(lambda: self.desk.look(parcel.sender, step, 1, "Parcel", limit))
         if content is None:
             raise Refused(f"there is no parcel of {parcel.sender} for {self.desk.me}")
@@ -338,7 +289,7 @@ class SiteRound:
 
         if self.desk.exchange.poll(look, patience, self.desk.clock):
             raise RoundVoid(f"{self.coordinator} has sent no opening in time; this house keeps the model that it has")
-        opening = wire.unpack(found[0], Opening)
+        opening = self._unpacked("opening", found[0], Opening)
         if (opening.round, opening.study) != (self.desk.round, self.study.digest):
             raise Refused("the opening is of another round or study")
         return opening
@@ -350,14 +301,14 @@ class SiteRound:
             order = None if content is None else wire.decode(content)
         except Refused as reason:
             self.desk.refused(self.coordinator, ask.step, reason)
-            order = Decline(str(reason))
+            order = Decline(in_short(reason))
         if content is None or order is None:
             return
         self._through(title(ask.step, order, self.study), lambda: self._reply(ask, order, coordinator_key))
 
     def _reply(self, ask: Ask, order: Message, coordinator_key: bytes) -> None:
         """Answer once. Only the last step is done again after a restart: its result is this house's own model."""
-        if self.desk.has_sent(ask.step, ask.attempt) and ask.step != "finish":
+        if self.desk.has_sent(ask.step, ask.attempt) and ask.step != self._part.last_step:
             kind, content = "", b""  # what was sent is published again as it was
         else:
             message = order if isinstance(order, Decline) else self._answered(ask, order)
@@ -372,7 +323,7 @@ class SiteRound:
             disclosure.check(message, self.study)
         except Refused as reason:
             self.desk.refused(self.coordinator, ask.step, reason)
-            return Decline(str(reason))
+            return Decline(in_short(reason))
         return message
 
     def _verify(self, site: str, words: bytes, signature: bytes) -> bool:
@@ -380,7 +331,15 @@ class SiteRound:
 
     def _look(self, step: str) -> bytes | None:
         kind = {"opening": "Opening", OVER: "Over"}.get(step, "Ask")
-        return self.desk.look(self.coordinator, step, 1, kind, LARGEST_LETTER)
+        return self.desk.look(self.coordinator, step, 1, kind, LARGEST_LETTER if kind == "Ask" else LARGEST_NOTE)
+
+    def _unpacked(self, step: str, content: bytes, kind: type[Plain]) -> Plain:
+        """What the coordinator has signed, if it makes sense."""
+        try:
+            return wire.unpack(wire.unsqueeze(content) if kind is Ask else content, kind)
+        except Refused as reason:
+            self.desk.refused(self.coordinator, step, reason)
+            raise
 
     def _next(self, number: int, patience: timedelta) -> Ask | Over:
         """What the coordinator says next: the ask of this number, or that it is over."""
@@ -391,9 +350,9 @@ class SiteRound:
             over = self._look(OVER)  # before the ask: all asks are there when it is
             ask = None if DECLINED in self._house.memory else self._look(ask_name(number))
             if ask is not None:
-                said.append(wire.unpack(wire.unsqueeze(ask), Ask))
+                said.append(self._unpacked(ask_name(number), ask, Ask))
             elif over is not None:
-                said.append(wire.unpack(over, Over))
+                said.append(self._unpacked(OVER, over, Over))
             elif next(looks) % LOOKS_BETWEEN_LISTINGS == LOOKS_BETWEEN_LISTINGS - 1 and self._superseded():
                 raise Superseded(f"{self.coordinator} has left round {self.desk.round} and opened a newer one")
             return 1 - len(said)

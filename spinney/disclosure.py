@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spinney.describe import MEAN_STEPS, VECTOR_DECIMALS
 from spinney.encode import columns_of
-from spinney.errors import Refused
+from spinney.errors import LONGEST_REASON, Refused
 from spinney.federation import Decline, Message, Parcel
 from spinney.messages import (
     Description,
@@ -33,7 +33,7 @@ from spinney.messages import (
 from spinney.study import Study
 
 SHARED_FIGURES = frozenset({"auroc", "auprc", "brier", "mcc", "sensitivity", "specificity"})
-LONGEST_REASON = 1000
+LONGEST_NAME = 64
 
 
 @singledispatch
@@ -178,6 +178,7 @@ def _require_two_per_column(counts: NDArray[np.generic], dtype: type[np.generic]
 
 def _require_parcel(parcel: Parcel) -> None:
     _require(len(parcel.digest) == 64 and parcel.size > 0, "a parcel has a digest and a size")
+    _require(len(parcel.sender) <= LONGEST_NAME, "a parcel has the name of a house")
 
 
 def _require_counts(counts: NDArray[np.generic], dtype: type[np.generic]) -> None:

@@ -13,6 +13,8 @@ SpinneyError
 
 from __future__ import annotations
 
+LONGEST_REASON = 1000
+
 
 class SpinneyError(Exception):
     """Root of all errors that carry a message for people."""
@@ -60,3 +62,9 @@ class SourceFailed(SpinneyError):
 
     transient = False
     """True where the same attempt may succeed in a while."""
+
+
+def in_short(reason: object) -> str:
+    """One line of bounded length that can be shown anywhere: words in it may come from a house that means harm."""
+    words = str(reason)[: 2 * LONGEST_REASON]
+    return " ".join("".join(one if one.isprintable() else " " for one in words).split())[:LONGEST_REASON]

@@ -139,6 +139,7 @@ class SitePart(ABC):
 
     steps: ClassVar[frozenset[str]]
     first_steps: ClassVar[frozenset[str]] = frozenset()  # what comes before every algorithm, if the study asks for it
+    last_step: ClassVar[str] = "finish"  # leaves this house's own model; safe to do again
 
     def __init__(self, house: House) -> None:
         self.house = house

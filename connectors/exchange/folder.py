@@ -12,6 +12,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from connectors.exchange.address import draft_name
 from connectors.exchange.store import Store
+from connectors.memory import sync_folder
 
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 # A pipe or a link that somebody plants must neither hang a reader nor lead it elsewhere.
@@ -47,7 +48,7 @@ class Folder(Store):
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(draft)
-        _sync(folder)
+        sync_folder(folder)
         self._seen = True
         return written
 
@@ -88,14 +89,3 @@ def _publish(draft: str, target: str) -> bool:
             return False
         os.rename(draft, target)
     return True
-
-
-def _sync(folder: str) -> None:
-    """Make the new name survive a power cut."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -25,7 +25,7 @@ class LocalAdaboost(Settings):
 class AdaboostSite(BoppidSite):
     """Boost and measure."""
 
-    steps = frozenset({"join", "alone"})
+    steps, last_step = frozenset({"join", "alone"}), "alone"
 
     def alone(self, order: GrowOrder) -> Message:  # noqa: ARG002
         """Nothing is sealed for anybody."""

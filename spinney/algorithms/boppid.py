@@ -80,7 +80,7 @@ class Boosted:
 class BoppidSite(ForestSite):
     """Boost, then combine."""
 
-    steps = frozenset({"join", "boost", "combine"})
+    steps, last_step = frozenset({"join", "boost", "combine"}), "combine"
 
     @property
     def theta(self) -> float:

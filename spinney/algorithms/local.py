@@ -28,7 +28,7 @@ class Local(Settings):
 class LocalSite(ForestSite):
     """Grow and measure."""
 
-    steps = frozenset({"join", "alone"})
+    steps, last_step = frozenset({"join", "alone"}), "alone"
 
     def alone(self, order: GrowOrder) -> Message:  # noqa: ARG002
         """Grow, and keep it: nothing is sealed for anybody."""

@@ -71,6 +71,7 @@ class Disturbed:
             assert kept is not None
             assert (kept["round"], kept["model"], kept["choice"]["model"]) == (1, self.model, self.chosen[name])
             assert not list(village.home(name).glob("keys/rounds/**/*.key")), "the round's key is destroyed"
+            assert not (village.home(name) / "rounds" / village.study / "1").exists(), "and so is its copy"
 
     def _check_registry(self, village: Village, name: str) -> None:
         (version,) = registry_in(village.home(name)).versions(village.study)

@@ -67,6 +67,7 @@ class Places:
         self._wrap(HouseNights, "close", lambda *_: "close")
         # What comes after one of these is the next of them, so that dying before each is enough.
         self._wrap(Path, "replace", lambda _, target: _kept(target, house), ends=False)
+        self._wrap(Path, "rename", lambda _, target: _kept(Path(target), house), ends=False)
         self._wrap(Exchange, "put", lambda _, address, *__: f"publish {address.step}", ends=False)
         self._wrap(Audit, "append", lambda _, entry, *__: f"note {entry.direction} {entry.step}", ends=False)
         self._wrap(History, "update", lambda *_: "remember what was scored", ends=False)

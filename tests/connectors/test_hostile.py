@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connectors import security, wire
 from connectors.desk import Desk
-from connectors.exchange import Address, Exchange, ObjectTooLarge
+from connectors.exchange import Address, BadAddress, Exchange, ObjectTooLarge
 from connectors.keys import Identity, RoundKey
-from connectors.rounds import Ask, Opening, Order, Over, ask_name
-from connectors.security import MessageId, Replayed, Rounds
+from connectors.letters import Ask, Opening, Order, Over, ask_name
+from connectors.rounds import CoordinatorRound, Post
+from connectors.security import MessageId, Replayed, Rounds, UnknownSender
 from spinney.cohort import Cohort
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Card, Decline
+from spinney.federation import Card, Decline, Message, Parcel
 from spinney.messages import Invitation, Signature
 from spinney.simulate import simulate
 from spinney.study import Study
@@ -345,3 +347,95 @@ def test_a_second_copy_in_a_house_s_own_words_is_an_error(world: World) -> None:
         path.unlink()
     with pytest.raises(Refused, match="a different message is there already"):
         replace(desk).publish("join", 1, "answer", lambda: b"two", {})
+
+
+@pytest.mark.parametrize("step", ["../../../../../escaped", "/tmp/escaped-from-its-house", "join\n", "x" * 60, ""])
+@pytest.mark.parametrize("attempt", [1, -1])
+def test_an_ask_can_not_name_a_file_outside_of_the_outbox(world: World, step: str, attempt: int) -> None:
+    asked = object.__new__(Ask)  # a hostile coordinator is not held up by our checks
+    parts = {"step": step, "attempt": attempt, "orders": (Order(("ash",), b"no message"),), "cards": {}}
+    for name, value in parts.items():
+        object.__setattr__(asked, name, value)
+    coordinator_says(world, letter(wire.pack(asked)))
+    before = {*world.folder.parent.rglob("*")}
+    with pytest.raises(RoundVoid, match="that no answer can be addressed with; this house keeps"):
+        world.site("ash").run(PATIENCE)
+    new = {path for path in {*world.folder.parent.rglob("*")} - before if not path.is_dir()}
+    assert all(path.is_relative_to(world.home("ash")) for path in new)
+    assert not any("escaped" in str(path) for path in (*new, *Path("/tmp").glob("escaped*")))
+    assert world.refusals("ash") == ["Refused"]
+
+
+def test_nothing_is_kept_under_a_name_that_is_no_address(world: World) -> None:
+    with pytest.raises(BadAddress):
+        world.desk("ash").publish("../../../../escaped", 1, "answer", lambda: b"one", {})
+    assert not [*world.folder.rglob("*escaped*")]
+
+
+@pytest.mark.parametrize(
+    ("model", "void"),
+    [("no digest", ""), ("0" * 63 + "G", ""), ("", "word " * 1000), ("", "\x1b[2Jand then"), ("", "two\nlines")],
+)
+def test_an_end_in_words_that_nobody_would_say_is_refused(world: World, model: str, void: str) -> None:
+    coordinator_says(world)
+    said = object.__new__(Over)
+    object.__setattr__(said, "model", model)
+    object.__setattr__(said, "void", void)
+    world.desk("coordinator").publish("over", 1, "Over", lambda: wire.pack(said), {})
+    with pytest.raises(RoundVoid, match="a sentence that says why it is void; this house keeps"):
+        world.site("ash").run(PATIENCE)
+    assert world.refusals("ash") == ["Refused"]
+
+
+@pytest.mark.parametrize("sender", ["stranger", "../../ash", "x" * 10_000, "\x1b[2J"])
+def test_a_parcel_of_somebody_outside_of_the_roster_is_refused_and_noted(world: World, sender: str) -> None:
+    post = Post(world.desk("ash"))
+    with pytest.raises(UnknownSender):
+        post.fetch(Parcel(sender, "0" * 64, 10))
+    assert world.refusals("ash") == ["UnknownSender"]
+    (line,) = [line for line in world.audit("ash").lines() if line.entry.direction == "refused"]
+    assert line.entry.peer in ("stranger", "somebody without a proper name")
+
+
+def test_a_parcel_is_read_up_to_the_limit_of_the_house_whatever_size_was_announced(world: World) -> None:
+    place = world.place / "fever" / "birch" / "1" / f"parcel-{'0' * 32}.1"
+    place.parent.mkdir(parents=True)
+    place.touch()
+    os.truncate(place, 2**40)
+    with pytest.raises(Refused, match="there is no parcel of birch"):
+        Post(world.desk("ash")).fetch(Parcel("birch", "0" * 64, 2**40))
+    assert world.refusals("ash") == ["ObjectTooLarge"]
+
+
+@pytest.mark.parametrize("step", ["join", "check", "score"])
+@pytest.mark.parametrize("deed", ["taken back", "put another in its place"])
+def test_an_answer_that_counted_counts_also_if_its_sender_changes_its_mind_while_the_coordinator_is_off(
+    world: World, reference: str, step: str, deed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = CoordinatorRound._ask
+    off = threading.Event()
+
+    def stops_once(self: CoordinatorRound, asked: str, *rest: Any) -> dict[str, Message]:
+        replies = ask(self, asked, *rest)
+        if asked == step and not off.is_set():
+            off.set()
+            raise PowerCut
+        return replies
+
+    def interrupted() -> object:
+        with pytest.raises(PowerCut):
+            world.coordinator().run()
+        answer = world.place / "fever" / "cedar" / "1" / f"{step}.1"
+        answer.unlink()
+        if deed != "taken back":
+            message = MessageId(world.study.digest, 1, step, 1, "cedar")
+            other = letter(wire.encode(Decline("on second thoughts")))
+            answer.write_bytes(security.seal(other, message, world.identities["cedar"]))
+        return world.coordinator().run()
+
+    monkeypatch.setattr(CoordinatorRound, "_ask", stops_once)
+    assert set(world.night({"coordinator": interrupted, **world.honest(*SITES)}).values()) == {Over(reference, "")}
+
+
+class PowerCut(BaseException):
+    """The machine is off."""

@@ -14,6 +14,7 @@ import pytest
 from connectors.audit import Audit
 from connectors.desk import Desk
 from connectors.rounds import CoordinatorRound, Over, SiteRound
+from spinney.algorithms import ALGORITHMS
 from spinney.cohort import Cohort
 from spinney.federation import Message
 from spinney.simulate import simulate
@@ -50,6 +51,22 @@ def test_a_round_over_a_folder_gives_the_model_of_the_simulation(world: World) -
         assert site.outcome is not None
         assert site.outcome.model.digest == reference.outcomes[name].model.digest
     assert coordinator.left_out == {}
+
+
+@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+def test_with_every_algorithm_a_house_that_is_killed_at_the_very_end_has_its_model_after_a_restart(
+    tmp_path: Path, study: Study, cohorts: dict[str, Cohort], algorithm: str
+) -> None:
+    words = {**study.model_dump(mode="json"), "algorithm": {"name": algorithm}}
+    world = World(tmp_path, Study.model_validate(words), cohorts)
+    over = world.night({"coordinator": world.coordinator().run, **world.honest(*SITES)})["coordinator"]
+    reference = simulate(world.study, cohorts)
+    assert over == Over(reference.model_digest, "")
+    for name in SITES:
+        again = world.site(name)
+        again.run(PATIENCE)
+        assert again.outcome is not None
+        assert again.outcome.model.digest == reference.outcomes[name].model.digest
 
 
 @pytest.mark.parametrize("mode", ["masked", "ring", "trusted-third-party"])

@@ -19,7 +19,7 @@ from typing import Any
 
 from connectors.audit import Audit
 from connectors.desk import Desk
-from connectors.exchange import Clock, Exchange, SystemClock
+from connectors.exchange import Clock, Exchange, ExchangeError, SystemClock
 from connectors.house import ExchangeAccess
 from connectors.keys import KeyRing
 from connectors.memory import Memory, private_folder, write_whole
@@ -114,6 +114,20 @@ class HouseNights:
         """Delete messages older than the study's retention from the exchange, of one house or of all."""
         oldest = self.clock.now() - timedelta(days=self.study.schedule.retention_days)
         return self.exchange.expire(oldest, self.study.name, sender)
+
+    def tidy_exchange(self, *, everybodys: bool = False) -> list[str]:
+        """The same for this house, and for all others if they let it; what stays, and why. It costs nobody a night."""
+        try:
+            others = set(self.exchange.senders(self.study.name)) - {self.name} if everybodys else set()
+        except ExchangeError as reason:
+            return [f"old messages stay on the exchange: {reason}"]
+        notes = []
+        for sender in (self.name, *sorted(others)):
+            try:
+                self.expire(sender)
+            except ExchangeError as reason:
+                notes.append(f"old messages of {sender} stay on the exchange: {reason}")
+        return notes
 
     @property
     def answer_time(self) -> timedelta:

@@ -14,7 +14,8 @@ from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.errands import Steps
-from tasks.round import report_round
+from tasks.quiet import quiet
+from tasks.round import report_round, tidy_exchange
 from tasks.start_sites import start_sites
 
 
@@ -29,23 +30,24 @@ class CoordinatorRound(Settings):
 @flow(name="coordinator-round", flow_run_name=named_by("night"))
 def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str, Any]:  # noqa: B008
     """Open a round, ask the sites until it is over, and say who took part and what came of it."""
-    settings = read_coordinator(night.coordinator)
-    nights = CoordinatorNights(settings, night.study)
-    with nights.alone():
-        number = nights.number(night.number)
-        done = nights.result(number)
-        if done is not None:
-            return unless_void(done)
-        rename_run(nights.study.name, f"round {number}")
-        if settings.start_sites:
-            start_sites(settings.start_sites, nights.study.name, number)
-        steps = Steps(nights.name, nights.study.name)
-        ended = nights.run(number, steps)
-        steps.end()
-        report_round(ended)
-        nights.close(number, ended.plain())
-        nights.expire(None)
-        return unless_void(ended.plain())
+    with quiet():
+        settings = read_coordinator(night.coordinator)
+        nights = CoordinatorNights(settings, night.study)
+        with nights.alone():
+            number = nights.number(night.number)
+            done = nights.result(number)
+            if done is not None:
+                return unless_void(done)
+            rename_run(nights.study.name, f"round {number}")
+            if settings.start_sites:
+                start_sites(settings.start_sites, nights.study.name, number)
+            steps = Steps(nights.name, nights.study.name)
+            ended = nights.run(number, steps)
+            steps.end()
+            report_round(ended)
+            nights.close(number, ended.plain())
+            tidy_exchange(nights, everybodys=True)
+            return unless_void(ended.plain())
 
 
 def unless_void(result: dict[str, Any]) -> dict[str, Any]:

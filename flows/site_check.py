@@ -13,6 +13,7 @@ from connectors.site_file import read_site
 from flows.run_names import named_by
 from spinney.base import Name, Settings
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from tasks.quiet import quiet
 
 
 class SiteCheck(Settings):
@@ -25,11 +26,12 @@ class SiteCheck(Settings):
 @flow(name="site-check", flow_run_name=named_by("check"))
 def site_check(check: SiteCheck = SiteCheck()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull and check the cohort; fails if a critical rule is broken, as tonight's round would."""
-    site = read_site(check.site)
-    papers = Papers(site.home, check.study or the_study(site.home))
-    spec = CohortSpec(name=papers.study.name, study=papers.folder / "study.yaml", site=check.site)
-    pulled = pull_cohort(spec)
-    checked = check_cohort(pulled, spec)
-    checked.quality.require()
-    encode_cohort(pulled.cohort, spec)
-    return {"rows": pulled.cohort.rows, "digest": pulled.cohort.digest, "docs": str(checked.docs)}
+    with quiet():
+        site = read_site(check.site)
+        papers = Papers(site.home, check.study or the_study(site.home))
+        spec = CohortSpec(name=papers.study.name, study=papers.folder / "study.yaml", site=check.site)
+        pulled = pull_cohort(spec)
+        checked = check_cohort(pulled, spec)
+        checked.quality.require()
+        encode_cohort(pulled.cohort, spec)
+        return {"rows": pulled.cohort.rows, "digest": pulled.cohort.digest, "docs": str(checked.docs)}

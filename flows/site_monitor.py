@@ -12,6 +12,7 @@ from connectors.site_file import read_site
 from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from spinney.errors import SpinneyError
+from tasks.quiet import quiet
 from tasks.scores import show_watch, watch_champion
 
 
@@ -29,13 +30,14 @@ class BelowPromise(SpinneyError):
 @flow(name="site-monitor", flow_run_name=named_by("asked"))
 def site_monitor(asked: SiteMonitor = SiteMonitor()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Hold what was said against what happened, show it, and raise the alarm if that is called for."""
-    site = read_site(asked.site)
-    study = Papers(site.home, asked.study or the_study(site.home)).study
-    rename_run(study.name, "the model in use", site.name)
-    seen = watch_champion(site, study)
-    if seen is None:
-        return {"study": study.name, "known": 0, "waiting": 0}
-    show_watch(site, study, seen)
-    if seen.alerts:
-        raise BelowPromise(f"{'; '.join(seen.alerts)}; a round with new data is wished")
-    return {"study": study.name, "version": seen.version, "known": seen.known, "waiting": seen.waiting}
+    with quiet():
+        site = read_site(asked.site)
+        study = Papers(site.home, asked.study or the_study(site.home)).study
+        rename_run(study.name, "the model in use", site.name)
+        seen = watch_champion(site, study)
+        if seen is None:
+            return {"study": study.name, "known": 0, "waiting": 0}
+        show_watch(site, study, seen)
+        if seen.alerts:
+            raise BelowPromise(f"{'; '.join(seen.alerts)}; a round with new data is wished")
+        return {"study": study.name, "version": seen.version, "known": seen.known, "waiting": seen.waiting}

@@ -23,7 +23,16 @@ from spinney.base import Name, Settings
 from spinney.errors import RoundVoid, SpinneyError
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
-from tasks.round import look_at_roster, register_model, report_night, settle_model, standing, wait_for_opening
+from tasks.quiet import quiet
+from tasks.round import (
+    look_at_roster,
+    register_model,
+    report_night,
+    settle_model,
+    standing,
+    tidy_exchange,
+    wait_for_opening,
+)
 
 
 class SiteRound(Settings):
@@ -37,10 +46,16 @@ class SiteRound(Settings):
 @flow(name="site-round", flow_run_name=named_by("night"))
 def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
-    nights = SiteNights(read_site(night.site), night.study)
-    with nights.alone():
-        result = ended_before(nights, night.number) or take_part(nights, night)
-        return admit(nights, result) if result["admission"] == WAITING else result
+    with quiet():
+        nights = SiteNights(read_site(night.site), night.study)
+        with nights.alone():
+            result = ended_before(nights, night.number)
+            if result is None:
+                try:
+                    result = take_part(nights, night)
+                finally:
+                    tidy_exchange(nights)
+            return admit(nights, result) if result["admission"] == WAITING else result
 
 
 def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | None:
@@ -78,7 +93,6 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         "run": str(runtime.flow_run.id),
     }
     nights.close(part.number, result)
-    nights.expire(nights.name)
     return result
 
 

@@ -11,6 +11,7 @@ from connectors.score_night import ScoreNight
 from connectors.site_file import read_site
 from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
+from tasks.quiet import quiet
 from tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
 
 
@@ -24,19 +25,20 @@ class SiteScore(Settings):
 @flow(name="site-score", flow_run_name=named_by("tonight"))
 def site_score(tonight: SiteScore = SiteScore()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Pull the open rows, apply the champion, write back, forget who they are."""
-    night = ScoreNight(read_site(tonight.site), tonight.study)
-    rename_run(night.study.name, "scores", night.site.name)
-    with night.alone():
-        rows = pull_open_rows(night)
-        said = apply_champion(night, rows)
-        result: dict[str, int | str] = {
-            "model": said.source.model,
-            "version": said.source.version,
-            "scored": said.scored,
-            "called": said.called,
-            "new": said.new,
-            "in the table": write_to_table(night, said),
-            "new in the FHIR server": write_to_fhir(night, said),
-        }
-    show_scores(night, result)
-    return result
+    with quiet():
+        night = ScoreNight(read_site(tonight.site), tonight.study)
+        rename_run(night.study.name, "scores", night.site.name)
+        with night.alone():
+            rows = pull_open_rows(night)
+            said = apply_champion(night, rows)
+            result: dict[str, int | str] = {
+                "model": said.source.model,
+                "version": said.source.version,
+                "scored": said.scored,
+                "called": said.called,
+                "new": said.new,
+                "in the table": write_to_table(night, said),
+                "new in the FHIR server": write_to_fhir(night, said),
+            }
+        show_scores(night, result)
+        return result

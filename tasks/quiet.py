@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -19,20 +20,27 @@ class StepFailed(SpinneyError):
     """A defect or a broken machine; says which kind of error and where, never what it said: that may quote a cell."""
 
 
-def quietly(work: Callable[P, R]) -> Callable[P, R]:
+@contextmanager
+def quiet() -> Iterator[None]:
     """Errors with a message for people pass; all others leave only their kind and place."""
+    try:
+        yield
+    except SpinneyError:
+        raise
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StepFailed(f"{reason} at {_place(error)}; mend it and start the run again") from None
+    except Exception as error:  # the boundary of the house: see the class above
+        raise StepFailed(f"{type(error).__name__} at {_place(error)}") from None
+
+
+def quietly(work: Callable[P, R]) -> Callable[P, R]:
+    """The same around a task. Not around a flow: Prefect reads the types of its parameters where it is written."""
 
     @functools.wraps(work)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
+        with quiet():
             return work(*args, **kwargs)
-        except SpinneyError:
-            raise
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise StepFailed(f"{reason} at {_place(error)}; mend it and start the run again") from None
-        except Exception as error:  # the boundary of the house: see the class above
-            raise StepFailed(f"{type(error).__name__} at {_place(error)}") from None
 
     return guarded
 

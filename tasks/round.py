@@ -6,6 +6,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from connectors.coordinator_night import Ended
+from connectors.night import HouseNights
 from connectors.registry import CHAMPION, Registry, Version, lineage_of
 from connectors.report import write_round_report, write_site_report
 from connectors.report_facts import NightFacts, Standing
@@ -51,6 +52,12 @@ def standing(nights: SiteNights, version: Version) -> Standing:
     """What the registry says after the night."""
     champion = Registry(nights.home, nights.site.registry).find(nights.study.name, CHAMPION)
     return Standing(str(version.number), str(champion.number) if champion else "")
+
+
+def tidy_exchange(nights: HouseNights, *, everybodys: bool = False) -> None:
+    """Whatever came of the night, nothing stays on the exchange for longer than the study says."""
+    for note in nights.tidy_exchange(everybodys=everybodys):
+        get_run_logger().warning(note)
 
 
 @task(task_run_name="write the report", **NO_TRACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -18,6 +19,7 @@ import pytest
 
 from connectors.coordinator_night import CoordinatorNights
 from connectors.exchange import SystemClock, TransientExchangeError
+from connectors.exchange.folder import Folder
 from connectors.house import read_coordinator
 from connectors.memory import DiskFull
 from connectors.rounds import CoordinatorRound, Over
@@ -354,6 +356,30 @@ def test_messages_older_than_the_retention_are_deleted_and_newer_ones_stay(villa
     assert ash.expire("ash") == 2
     assert not (place / "join.1").exists()
     assert (place / "check.1").exists()
+
+
+def test_what_can_not_be_deleted_from_the_exchange_costs_nobody_the_night(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    night(village)
+    place = village.folder / "exchange" / "breast"
+    for path in place.glob("*/1/*"):
+        os.utime(path, (0, 0))
+    delete = Folder.delete
+
+    def only_own(store: Folder, path: str) -> None:
+        if "/ash/" in path:
+            raise PermissionError(errno.EACCES, "no")
+        delete(store, path)
+
+    monkeypatch.setattr(Folder, "delete", only_own)
+    nights = CoordinatorNights(read_coordinator(village.coordinator_file))
+    (note,) = nights.tidy_exchange(everybodys=True)
+    assert note.startswith("old messages of ash stay on the exchange: ")
+    assert {path.name for path in place.iterdir() if [*path.glob("1/*")]} == {"ash"}
+    place.parent.rename(village.folder / "away")
+    (note,) = SiteNights(read_site(village.site_file("ash"))).tidy_exchange()
+    assert "does not exist" in note
 
 
 def test_after_a_void_round_its_keys_and_memory_are_gone_and_the_next_night_is_a_new_one(village: Village) -> None:

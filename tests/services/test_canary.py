@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from connectors import rounds, security
+from connectors import rounds, security, site_night
+from connectors.vault import CohortRef
 from connectors.village import Village, found_village
 from connectors.world.history import make_history
 from connectors.world.hospitals import make_hospitals
@@ -186,8 +187,13 @@ def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
 
 
 def troubled_round(nights: Nights) -> None:
-    """Round 1: an error that quotes in the middle of a step, then a kill with sealed bytes in the outbox."""
-    reply = rounds.SiteRound._reply
+    """Round 1: errors that quote between two steps and within one, then a kill with sealed bytes in the outbox."""
+    reply, read = rounds.SiteRound._reply, site_night.read_encoded
+
+    def unreadable(cohort: CohortRef, study: Study) -> Any:
+        if cohort.path.is_relative_to(nights.vault):
+            raise ValueError(f"could not convert {WORDS['family name']} to {VALUE}")
+        return read(cohort, study)
 
     def quoting(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
         if part.desk.me == nights.site and ask.step == "grow":
@@ -195,6 +201,9 @@ def troubled_round(nights: Nights) -> None:
         reply(part, ask, *rest)
 
     with others(nights.village, nights.site) as running:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(site_night, "read_encoded", unreadable)
+            nights.shown["flow"] = flow(nights)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rounds.SiteRound, "_reply", quoting)
             nights.shown["step"] = flow(nights)
@@ -239,6 +248,7 @@ def test_every_trouble_came_and_was_told_without_a_value(nights: Nights) -> None
     assert "diastolic below systolic" in nights.shown["quality"]
     assert "TypeError at" in nights.shown["encoding"]
     assert "KeyError at" in nights.shown["step"]
+    assert "ValueError at" in nights.shown["flow"]
     assert not MARKS.found_in("\n".join(nights.shown.values()).encode())
 
 

@@ -3,7 +3,8 @@
 Every line carries the hash of the line before it and its own, so a changed, removed or moved line is found. A head file
 next to the log says how far it goes, so a tail that was cut off is found. A writer that was killed leaves at most half
 a line: `verify` says so, and the next entry removes it and writes a line that tells of it.
-Somebody who rewrites log and head together is found only by comparing with an export that is kept elsewhere.
+Somebody who rewrites log and head together is found only by comparing with an export that is kept elsewhere
+(`differences`).
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class AuditBroken(SpinneyError):
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
         super().__init__("\n".join(problems))
+
+
+class NoExport(SpinneyError):
+    """A file that a log can't be compared with."""
 
 
 class Entry(Settings):
@@ -291,6 +296,20 @@ def exported(lines: Iterable[Line], form: Literal["csv", "json"]) -> str:
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def differences(lines: Iterable[Line], kept: str) -> list[str]:
+    """Where a log is not what it was when a copy of it was exported, as CSV or JSON; it may have grown since."""
+    chains = {line.number: line.chain for line in lines}
+    try:
+        rows = json.loads(kept) if kept.lstrip().startswith("[") else list(csv.DictReader(io.StringIO(kept)))
+        copied = {int(row["number"]): str(row["chain"]) for row in rows}
+    except (ValueError, KeyError, TypeError):
+        raise NoExport("this is no export of an audit log: spinney audit export writes one") from None
+    if not copied:
+        raise NoExport("the export has no lines: nothing can be compared with it")
+    problems = {number: "is missing" if number not in chains else "is not what it was" for number in copied}
+    return [f"line {number} {what}" for number, what in problems.items() if chains.get(number) != copied[number]]
 
 
 def _cell(value: object) -> str:

@@ -94,6 +94,11 @@ def test_containers_see_no_folder_of_the_machine_but_their_own():
     assert sources == {*COMPOSE["volumes"], "./house"}
 
 
+def test_the_model_registry_is_told_no_secret_of_the_house():
+    assert COMPOSE["services"]["mlflow"]["env_file"] == []
+    assert "environment" not in COMPOSE["services"]["mlflow"]
+
+
 def test_no_password_is_written_down():
     database = COMPOSE["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
     assert database == "${POSTGRES_PASSWORD:?}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TextIO
 
 import click
 
@@ -41,16 +41,23 @@ def show(home: Path, last: int, as_json: bool) -> None:
 
 @audit.command(short_help="Find lines that were changed or removed.")
 @home_option
+@click.option("--against", type=click.File(encoding="utf-8"), help="An export that was kept where nobody here writes.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 @click.pass_context
-def verify(ctx: click.Context, home: Path, as_json: bool) -> None:
-    """Find every line that was changed, removed or moved. Exit code 2 if there is one."""
-    from connectors.audit import Audit, AuditBroken
+def verify(ctx: click.Context, home: Path, against: TextIO | None, as_json: bool) -> None:
+    """Find every line that was changed, removed or moved. Exit code 2 if there is one.
+
+    Whoever can write in the house's folder could write the whole log anew; an export kept elsewhere shows that.
+    """
+    from connectors.audit import Audit, AuditBroken, differences
 
     if not (home / "audit.jsonl").exists():
         raise click.UsageError(f"there is no audit log in {home}; give the house's folder with --home")
     try:
-        found = Audit(home / "audit.jsonl").verify()
+        log = Audit(home / "audit.jsonl")
+        found = log.verify()
+        if against is not None and (problems := differences(log.lines(), against.read())):
+            raise AuditBroken(problems)
     except AuditBroken as error:
         if not as_json:
             raise

@@ -12,7 +12,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "admission sign": ("spinney admission sign readmission 12 --no --steward-home steward",),
     "audit export": ("spinney audit export --home home -o audit.csv", "spinney audit export --home home --format json"),
     "audit show": ("spinney audit show --site site.yaml --last 50",),
-    "audit verify": ("spinney audit verify --home home", "spinney audit verify --home home --json"),
+    "audit verify": ("spinney audit verify --home home", "spinney audit verify --home home --against audit.csv"),
     "completion": ("spinney completion bash > ~/.local/share/bash-completion/completions/spinney",),
     "coordinator admit": ("spinney coordinator admit joining-ash.json",),
     "coordinator approve": ("spinney coordinator approve study.yaml --by chair",),

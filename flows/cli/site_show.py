@@ -87,6 +87,12 @@ def what_leaves(study: Study, rows: int | None = None) -> tuple[str, ...]:
         f"fewer than {privacy.smallest_leaf} patients",
         f"how often each tree is right and wrong, {counts}",
     ]
+    if privacy.share_map:
+        words.insert(
+            1, "where that puts this house on a map (two numbers, rounded to 0.01): the coordinator tells all sites"
+        )
+    if privacy.missing_rates:
+        words.insert(1, "with it, the share of missing values of every variable")
     if study.imputation == "federated-means":
         words.insert(0, f"means and category frequencies with their number of rows, rounded, {counts}")
     return (*words, "test figures of the model") if privacy.share_metrics else tuple(words)

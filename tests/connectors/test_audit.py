@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from connectors import wire
-from connectors.audit import WHAT, Audit, AuditBroken, Entry, Line, exported
+from connectors.audit import WHAT, Audit, AuditBroken, Entry, Line, NoExport, differences, exported
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 SENT = Entry(direction="sent", kind="Description", peer="oak", study="wood", round=7, bytes=812, digest="d" * 64)
@@ -307,6 +308,31 @@ def test_an_export_holds_every_line_with_its_hash(log: Audit) -> None:
     rows = list(csv.DictReader(io.StringIO(exported(log.lines(), "csv"))))
     assert [row["step"] for row in rows] == [f"step{number}" for number in range(6)]
     assert json.loads(exported(log.lines(), "json"))[5]["chain"] == log.verify().chain
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_an_export_kept_elsewhere_shows_that_the_whole_log_was_written_anew(
+    log: Audit, tmp_path: Path, form: Literal["csv", "json"]
+) -> None:
+    kept = exported(log.lines(), form)
+    log.append(entry(6), NIGHT)
+    assert differences(log.lines(), kept) == []  # it may grow
+    anew = Audit(tmp_path / "anew.jsonl")
+    for number in (0, 1, 3, 4):
+        anew.append(entry(number), NIGHT + timedelta(minutes=number))
+    assert anew.verify().lines == 4  # which a look at the log alone can't see
+    assert differences(anew.lines(), kept) == [
+        "line 3 is not what it was",
+        "line 4 is not what it was",
+        "line 5 is missing",
+        "line 6 is missing",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", "{}", "a,b\n1,2\n", '[{"number": "x", "chain": ""}]'])
+def test_what_is_no_export_is_not_compared_with(log: Audit, text: str) -> None:
+    with pytest.raises(NoExport):
+        differences(log.lines(), text)
 
 
 def test_a_spreadsheet_does_not_take_words_for_a_formula(tmp_path: Path) -> None:

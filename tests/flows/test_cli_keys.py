@@ -176,6 +176,18 @@ def test_a_changed_log_is_exit_code_2_and_the_line(log: Audit) -> None:
     assert spinney("audit", "export").exit_code == 2
 
 
+def test_a_log_is_compared_with_an_export_that_was_kept_elsewhere(log: Audit, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.csv"
+    spinney("audit", "export", "-o", kept)
+    assert spinney("audit", "verify", "--against", kept).exit_code == 0
+    log.path.unlink()
+    log.head_path.unlink()
+    log.append(Entry(direction="noted", kind="x", words="Nothing ever left."), NIGHT)
+    assert spinney("audit", "verify").exit_code == 0
+    answer = spinney("audit", "verify", "--against", kept)
+    assert (answer.exit_code, answer.stderr) == (2, "line 1 is not what it was\nline 2 is missing\nline 3 is missing\n")
+
+
 @pytest.mark.usefixtures("log")
 def test_the_log_is_exported_to_a_file_or_to_stdout(tmp_path: Path) -> None:
     assert spinney("audit", "export").output.count("\n") == 4

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -97,6 +100,24 @@ def test_containers_see_no_folder_of_the_machine_but_their_own():
 def test_the_model_registry_is_told_no_secret_of_the_house():
     assert COMPOSE["services"]["mlflow"]["env_file"] == []
     assert "environment" not in COMPOSE["services"]["mlflow"]
+
+
+@pytest.mark.parametrize("file", ["container/Containerfile", "examples/environment"])
+def test_servers_and_clients_of_a_house_tell_their_makers_nothing(file: str):
+    lines = (DEPLOYMENTS / file).read_text().replace("ENV ", "").splitlines()
+    said = dict(line.strip(" \\").split("=", 1) for line in lines if re.match(r" *[A-Z_]+=", line))
+    asked = (
+        "from mlflow.telemetry.utils import _IS_IN_CI_ENV_OR_TESTING, is_telemetry_disabled\n"
+        "from prefect._internal.analytics.enabled import is_telemetry_enabled\n"
+        "from prefect.settings import get_current_settings\n"
+        "assert not _IS_IN_CI_ENV_OR_TESTING  # where they would be silent anyway\n"
+        "print(is_telemetry_disabled(), is_telemetry_enabled(), get_current_settings().server.analytics_enabled)"
+    )
+    environment = {name: said[name] for name in said if "TRACK" in name or "TELEMETRY" in name or "ANALYTICS" in name}
+    answer = subprocess.run(
+        [sys.executable, "-c", asked], env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True
+    )
+    assert answer.stdout.split() == ["True", "False", "False"], answer.stderr
 
 
 def test_no_password_is_written_down():

@@ -21,8 +21,10 @@ from connectors.coordinator_night import CoordinatorNights
 from connectors.exchange import SystemClock, TransientExchangeError
 from connectors.exchange.folder import Folder
 from connectors.house import read_coordinator
-from connectors.memory import DiskFull
+from connectors.keys import RoundKey
+from connectors.memory import DiskFull, Memory
 from connectors.rounds import CoordinatorRound, Over
+from connectors.security import Rounds
 from connectors.site_file import read_site
 from connectors.site_night import Part, SiteNights
 from connectors.village import Village
@@ -401,6 +403,34 @@ def test_after_a_void_round_its_keys_and_memory_are_gone_and_the_next_night_is_a
         with SiteNights(read_site(village.site_file(name))).alone() if name in SITES else nullcontext():
             sent_in = sorted(path.name for path in (village.home(name) / "outbox" / "breast").iterdir())
         assert sent_in == (["2"] if name in SITES else ["1", "2"])
+
+
+def test_after_a_night_no_file_of_any_house_holds_the_key_of_its_round(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, secrets = Rounds._key, set[bytes]()
+
+    def seen(rounds: Rounds, number: int) -> RoundKey:
+        key = made(rounds, number)
+        secrets.add(key.private.private_bytes_raw())
+        return key
+
+    def holders(folder: Path) -> set[str]:
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        return {path.name for path in files if any(secret in path.read_bytes() for secret in secrets)}
+
+    forget, held = Memory.forget, set[str]()
+
+    def looked_at(memory: Memory) -> None:
+        held.update(holders(memory.folder))
+        forget(memory)
+
+    monkeypatch.setattr(Rounds, "_key", seen)
+    monkeypatch.setattr(Memory, "forget", looked_at)
+    night(village)
+    assert len(secrets) == 1 + len(SITES)
+    assert "key.bytes" in held  # it was there as long as the round lasted
+    assert [holders(village.home(name)) for name in ("coordinator", *SITES)] == [set()] * (1 + len(SITES))
 
 
 def test_what_a_killed_run_left_of_an_older_round_is_destroyed_at_the_next_start(village: Village) -> None:

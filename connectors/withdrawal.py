@@ -9,6 +9,7 @@ Every model here goes on without these trees, under a new version, and the versi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import ClassVar
 
 from pydantic import Field
@@ -39,10 +40,12 @@ class Withdrawal(Document):
 
 
 def publish_withdrawal(papers: Papers, exchange: Exchange, site: str, round_: int, identity: Identity) -> Withdrawal:
-    """Tell all other houses. Said again about the same rounds, it is the same document."""
+    """Tell all other houses. Said again about the same rounds, it is the same document; what others planted is none."""
     number, document = 1, None
-    while (raw := exchange.get(_address(papers.name, site, number), LARGEST_NOTE)) is not None:
-        document = parse_document(raw, Withdrawal, "the withdrawal on the exchange")
+    while exchange.holds(_address(papers.name, site, number)):
+        with suppress(Refused):
+            raw = exchange.get(_address(papers.name, site, number), LARGEST_NOTE)
+            document = _checked(raw or b"", papers.name, site, number, identity.public.hex())
         number += 1
     if document is None or document.round < round_:
         document = Withdrawal(study=papers.name, site=site, number=number, round=round_).signed(identity)
@@ -76,8 +79,10 @@ def _new(papers: Papers, exchange: Exchange, me: str, told: list[str]) -> Iterat
                 if raw is None:
                     break
                 document = _checked(raw, papers.name, site, number, keys[site])
-            except (Refused, ExchangeError) as reason:
+            except (Refused, ExchangeError) as reason:  # behind what others have planted may be the house's own word
                 told.append(f"the withdrawal {number} of {site} is refused: {reason}")
+                if isinstance(reason, Refused):
+                    continue
                 break
             write_document(document, private_folder(papers.folder / "withdrawals") / f"{site}.{number}.json")
             words = f"Received from {site}: it takes back its trees of rounds up to {document.round}."

@@ -114,6 +114,10 @@ class Exchange:
             raise TransientExchangeError(f"{address}: {len(data)} of {size} bytes came through: read it again")
         return data
 
+    def holds(self, address: Address) -> bool:
+        """Whether there is something, be it a message or not."""
+        return self._do(self._store.size, str(address)) is not None
+
     def list(self, study: str, round: int, sender: str | None = None) -> tuple[Address, ...]:
         """The messages of a round, of all senders or of one."""
         found = [

@@ -120,3 +120,18 @@ def test_the_audit_log_of_both_houses_tells_of_it(village):
     came = [line.entry.words for line in Audit(village.home("ash") / "audit.jsonl").lines()]
     assert "Sent to everybody: birch takes back its trees of rounds up to 1." in sent
     assert "Received from birch: it takes back its trees of rounds up to 1." in came
+
+
+@pytest.mark.parametrize("planted", ["noise", "a forged one", "too much"])
+def test_what_somebody_plants_in_its_place_does_not_stop_a_house_from_taking_its_trees_back(village, planted):
+    forged = (
+        Withdrawal(study="breast", site="birch", number=1, round=999).signed(Identity.new()).model_dump_json().encode()
+    )
+    raw = {"noise": b"noise", "a forged one": forged, "too much": bytes(20_000)}[planted]
+    exchange_of(village).put(Address("breast", "birch", 0, "withdrawal", 1), raw)
+    assert take_back(village).number == 2
+    assert take_back(village).number == 2
+    notes = obey(village)
+    assert notes[0].startswith("the withdrawal 1 of birch is refused")
+    assert notes[1] == "birch took its trees back: version 2 goes on without them"
+    assert owners(village) == {"ash", "cedar"}

@@ -10,7 +10,6 @@ Somebody who rewrites log and head together is found only by comparing with an e
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
 import io
 import json
@@ -23,6 +22,7 @@ from typing import Any, BinaryIO, Literal
 
 from pydantic import Field
 
+from connectors import locks
 from connectors.memory import room_in, write_whole
 from spinney.base import Settings
 from spinney.errors import SpinneyError
@@ -177,7 +177,7 @@ class Audit:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         with room_in(self.path.parent), os.fdopen(handle, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            locks.take(file)
             head, half = self._end(file)
             file.seek(head.size)
             if half:
@@ -201,7 +201,7 @@ class Audit:
                 raise AuditBroken([f"{self.path} is gone"])
             return Intact(0, START, ())
         with self.path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
+            locks.take(file, shared=True)
             head, raws = self._head(), file.readlines()
         half = raws.pop() if raws and not raws[-1].endswith(b"\n") else b""
         lines = [Line.parsed(raw) for raw in raws]

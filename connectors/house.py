@@ -11,7 +11,7 @@ from pydantic import Field
 from connectors.exchange import Exchange
 from connectors.mail import MailSettings
 from connectors.study_file import read_settings
-from spinney.base import Name, Settings
+from spinney.base import FileName, Name, Settings
 from spinney.errors import SpinneyError
 
 Admission = Literal["auto", "manual"]
@@ -79,7 +79,7 @@ class PrefectSettings(Settings):
 class CoordinatorSettings(Settings):
     """Who opens the rounds, and where the exchange is."""
 
-    name: Name = Field(description="The coordinator's name in the study's roster.")
+    name: FileName = Field(description="The coordinator's name in the study's roster.")
     home: Path = Field(
         Path(), description="Private folder for keys, papers and the audit log; empty: beside this file."
     )

@@ -5,7 +5,6 @@ Folders have mode 0700 and files 0600. What is open to others is refused, not me
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Set
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
+from connectors import locks
 from connectors.memory import write_whole
 from spinney.errors import Refused, SpinneyError
 
@@ -174,6 +174,7 @@ def agree(private: X25519PrivateKey, public: bytes, owner: str) -> bytes:
 
 def private_folder(folder: Path) -> Path:
     """A folder of mode 0700, and so are those above it that weren't there."""
+    locks.need_posix()
     if not folder.parent.exists():
         private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -183,8 +184,7 @@ def private_folder(folder: Path) -> Path:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One process of this house at a time; the lock goes with the process that holds it."""
-    with (private_folder(folder) / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locks.in_turn(private_folder(folder) / ".lock"):
         yield
 
 

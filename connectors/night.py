@@ -6,7 +6,6 @@ nights/<study>/<n>.json    what came of it, in digests and counts
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import shutil
@@ -17,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from connectors import locks
 from connectors.audit import Audit
 from connectors.desk import Desk
 from connectors.exchange import Clock, Exchange, ExchangeError, SystemClock
@@ -50,13 +50,10 @@ class HouseNights:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One run of this house and study at a time; the lock goes with the process that holds it."""
-        with (private_folder(self._folder("rounds")) / ".lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise AlreadyRunning(
-                    f"another run of {self.name} is at {self.study.name}; wait until it has ended, or stop it"
-                ) from None
+        busy = AlreadyRunning(
+            f"another run of {self.name} is at {self.study.name}; wait until it has ended, or stop it"
+        )
+        with locks.alone(private_folder(self._folder("rounds")) / ".lock", busy):
             self._tidy()
             yield
 

@@ -18,11 +18,11 @@ from pydantic import Field, ValidationError
 
 from connectors.audit import Audit, Entry
 from connectors.exchange import Clock, SystemClock
-from connectors.exchange.address import check_name, is_name
+from connectors.exchange.address import check_name
 from connectors.memory import private_folder, write_whole
 from connectors.roster import Changes, Digest, Invite, Roster, RosterRefused, accept, read_document, write_document
 from connectors.study_file import read_study
-from spinney.base import Settings
+from spinney.base import Settings, is_file_name
 from spinney.errors import SpinneyError, StudyInvalid
 from spinney.study import Study
 
@@ -221,7 +221,7 @@ def papers_in(home: Path) -> list[str]:
 
 def known_in(home: Path) -> list[str]:
     """The studies that this house has papers of, approved or not."""
-    return sorted(path.name for path in (home / "studies").glob("*/") if is_name(path.name))
+    return sorted(path.name for path in (home / "studies").glob("*/") if is_file_name(path.name))
 
 
 def the_study(home: Path) -> str:

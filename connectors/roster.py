@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from connectors.keys import Identity, fingerprint, verify
 from connectors.memory import write_whole
-from spinney.base import Name, Settings
+from spinney.base import FileName, Settings
 from spinney.errors import Refused
 
 LARGEST, LARGEST_TEXT = 5_000_000, 2_000_000
@@ -69,10 +69,10 @@ class Invite(Document):
     """What a coordinator hands to a hospital that shall join."""
 
     purpose: ClassVar[str] = "invite"
-    study: Name
+    study: FileName
     study_digest: Digest
-    site: Name
-    coordinator: Name
+    site: FileName
+    coordinator: FileName
     key: Key
     exchange: str = Field(description="Where messages are exchanged; access to it is given on another way.")
     version: int = Field(1, ge=1, description="Of the roster at that time; older ones are of no interest to the site.")
@@ -83,9 +83,9 @@ class Joining(Document):
     """A hospital's answer to an invite, signed with the key that it will sign with."""
 
     purpose: ClassVar[str] = "joining"
-    study: Name
+    study: FileName
     invite: Digest
-    site: Name
+    site: FileName
     key: Key
 
 
@@ -101,10 +101,10 @@ class Roster(Document):
     """The houses of a study and their keys."""
 
     purpose: ClassVar[str] = "roster"
-    study: Name
+    study: FileName
     version: int = Field(ge=1)
-    coordinator: Name
-    members: Mapping[Name, Key]
+    coordinator: FileName
+    members: Mapping[FileName, Key]
     rotations: tuple[Rotation, ...] = Field((), description="All that ever were: a house may have been away for long.")
 
     @model_validator(mode="after")

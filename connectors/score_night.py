@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from connectors import locks
 from connectors.audit import Audit, Entry
 from connectors.handover import Handover
 from connectors.memory import private_folder
@@ -53,11 +53,8 @@ class ScoreNight:
     def alone(self) -> Iterator[None]:
         """One run at a time; who the patients are is forgotten at its end, however it ends."""
         folder = private_folder(self.site.vault.folder / "handover")
-        with (folder / f"{self.study.name}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SourceFailed(f"another run scores for {self.study.name}; wait until it has ended") from None
+        busy = SourceFailed(f"another run scores for {self.study.name}; wait until it has ended")
+        with locks.alone(folder / f"{self.study.name}.lock", busy):
             try:
                 yield
             finally:

@@ -27,7 +27,7 @@ from connectors.sources.files import Files, FilesSettings
 from connectors.sources.sql import Sql, SqlSettings
 from connectors.study_file import read_settings
 from connectors.vault import Vault
-from spinney.base import Name, Settings
+from spinney.base import FileName, Settings
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
@@ -36,7 +36,7 @@ AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkS
 class SiteSettings(Settings):
     """What only this site knows."""
 
-    name: Name = Field(description="The site's name in the study's roster.")
+    name: FileName = Field(description="The site's name in the study's roster.")
     home: Path = Field(Path(), description="Folder for the vault; empty: where site.yaml is.")
     timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
     source: AnySource = Field(description="Where the data are: kind files, sql, fhir-rest or fhir-bulk.")

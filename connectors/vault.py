@@ -7,7 +7,6 @@ patient's identifier, a hash under a key that never leaves the house.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import hmac
 import os
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
+from connectors import locks
 from connectors.memory import private_folder, write_whole
 from spinney.base import Settings
 from spinney.errors import SourceFailed
@@ -187,11 +187,8 @@ class Vault:
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with (private_folder(self.folder / "staging") / f"{name}.lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise SourceFailed(f"another pull for {name} is running; wait until it is done") from None
+        busy = SourceFailed(f"another pull for {name} is running; wait until it is done")
+        with locks.alone(private_folder(self.folder / "staging") / f"{name}.lock", busy):
             yield
 
     def store(self, name: str) -> Path:

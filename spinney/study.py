@@ -11,8 +11,9 @@ from pydantic import Field, model_validator
 
 from spinney.algorithms import AnySettings
 from spinney.algorithms.bofrf import Bofrf
+from spinney.base import FileName
 from spinney.definition import RESERVED_COLUMNS, StudyCohort
-from spinney.settings import Choice, Feature, ForestSettings, Label, Name, Privacy, Schedule, Settings, Split
+from spinney.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
 
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
 
@@ -20,7 +21,7 @@ MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
 class Study(Settings):
     """One clinical question, asked in the same words at every site."""
 
-    name: Name = Field(description="Short name of the study; part of every message's address.")
+    name: FileName = Field(description="Short name of the study; part of every message's address.")
     version: int = Field(1, ge=1, description="Raised by whoever changes the study.")
     description: str = Field("", description="The clinical question in a sentence or two.")
     features: tuple[Feature, ...] = Field(

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from fsspec.utils import get_protocol
 
-from connectors.exchange.address import Address, check_name, is_draft, is_name, read_address, read_number, round_folder
+from connectors.exchange.address import Address, check_name, is_draft, read_address, read_number, round_folder
 from connectors.exchange.errors import (
     BadAddress,
     ExchangeDenied,
@@ -25,6 +25,7 @@ from connectors.exchange.errors import (
     TransientExchangeError,
 )
 from connectors.exchange.store import Store
+from spinney.base import is_file_name
 
 __all__ = [
     "Address",
@@ -230,7 +231,7 @@ class Exchange:
     def _senders(self, study: str, sender: str | None) -> tuple[str, ...]:
         if sender is not None:
             return (sender,)
-        return tuple(name for name in self._folders(check_name(study)) if is_name(name))
+        return tuple(name for name in self._folders(check_name(study)) if is_file_name(name))
 
     def _expire_round(self, older_than: datetime, study: str, sender: str, number: int) -> int:
         folder = round_folder(study, sender, number)

@@ -7,21 +7,15 @@ import secrets
 from dataclasses import dataclass
 
 from connectors.exchange.errors import BadAddress
+from spinney.base import is_file_name
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")  # one spelling per number, or one message would have two addresses
-_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # Windows opens these, not a file
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.part")
-
-
-def is_name(text: str) -> bool:
-    """Whether a folder or a file can be called so everywhere; Windows knows no dot at the end."""
-    return bool(_NAME.fullmatch(text)) and not _DEVICE.fullmatch(text) and not text.endswith(".")
 
 
 def check_name(text: str) -> str:
     """The name, if it is one."""
-    if not is_name(text):
+    if not is_file_name(text):
         raise BadAddress(
             f"{text[:80]!r} cannot be part of an address: choose a name of at most 64 letters, digits, dots, _ or - "
             "that begins with a letter, does not end with a dot, and is no device of Windows like con or nul"
@@ -69,7 +63,7 @@ def read_address(study: str, sender: str, round: int, name: str) -> Address | No
     """The address of an object with this name, or nothing if no message is called so."""
     step, _, attempt = name.rpartition(".")
     number = read_number(attempt)
-    return None if number is None or not is_name(step) else Address(study, sender, round, step, number)
+    return None if number is None or not is_file_name(step) else Address(study, sender, round, step, number)
 
 
 def draft_name(name: str) -> str:

@@ -64,7 +64,7 @@ class Job:
         written = {name: value for name, value in vars(self).items() if name != "path"}
         draft = self.path.with_suffix(".new")
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps(written))
+        draft.write_text(json.dumps(written), encoding="utf-8")
         draft.replace(self.path)
 
     def forget(self) -> None:
@@ -76,7 +76,7 @@ class Job:
 def resume(path: Path, request: str) -> Job | None:
     """The job of an earlier process, if it asked for the same and is not from another night."""
     try:
-        job = Job(path=path, **json.loads(path.read_text()))
+        job = Job(path=path, **json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     started = parse_instant(job.started)

@@ -39,7 +39,7 @@ class BulkStore:
 
     def last_night(self) -> Night | None:
         try:
-            return Night(**json.loads((self.home / "store.json").read_text()))
+            return Night(**json.loads((self.home / "store.json").read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -62,7 +62,7 @@ class BulkStore:
         """From here on tonight's folder is the one that counts."""
         draft = self.home / "store.new"
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps(asdict(night)))
+        draft.write_text(json.dumps(asdict(night)), encoding="utf-8")
         draft.replace(self.home / "store.json")
         for old in self.home.iterdir():
             if old.is_dir() and old.name != night.folder:

@@ -181,7 +181,11 @@ def load_key(settings: SmartAuth) -> tuple[Any, str, str | None]:
     """The private key, the algorithm that fits it, and its id."""
     where = str(settings.key_file or settings.key_env)
     try:
-        text = settings.key_file.read_text() if settings.key_file else from_environment(str(settings.key_env))
+        text = (
+            settings.key_file.read_text(encoding="utf-8")
+            if settings.key_file
+            else from_environment(str(settings.key_env))
+        )
     except (OSError, UnicodeDecodeError):
         raise SourceFailed(f"{where}: the private key cannot be read; check key_file and its rights") from None
     key_id = settings.key_id

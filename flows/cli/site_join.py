@@ -72,10 +72,10 @@ def approve(study: str, site_file: Path, by: str, yes: bool) -> None:
 
 
 def _study_file(home: Path, study: str) -> Path:
-    from connectors.exchange.address import is_name
     from connectors.papers import Papers, known_in
+    from spinney.base import is_file_name
 
-    if Path(study).is_file() or not is_name(study) or study not in known_in(home):
+    if Path(study).is_file() or not is_file_name(study) or study not in known_in(home):
         return Path(study)
     proposed = Papers(home, study).proposed
     return proposed if proposed.exists() else Path(study)

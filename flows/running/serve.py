@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
 
+from connectors import locks
 from connectors.memory import private_folder
 from flows.running.alerts import set_up
 from flows.running.janitor import sweep
@@ -28,13 +28,8 @@ class AlreadyServed(SpinneyError):
 @contextmanager
 def alone(house: House) -> Iterator[None]:
     """One serving process per house: the janitor of a second one would end the runs of the first."""
-    with (private_folder(house.home) / ".serve.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyServed(
-                f"{house.name} is served already; stop the other process first: spinney {house.role} serve"
-            ) from None
+    busy = AlreadyServed(f"{house.name} is served already; stop the other process first: spinney {house.role} serve")
+    with locks.alone(private_folder(house.home) / ".serve.lock", busy):
         yield
 
 

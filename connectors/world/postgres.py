@@ -12,7 +12,11 @@ from pathlib import Path
 
 from sqlalchemy import URL
 
+from connectors.world.guard import sweeper
+from connectors.world.leftovers import end_databases, note
 from spinney.errors import SpinneyError
+
+PREFIX, HOLDER, PID_FILE = "spinney-pg-", "holder", "data/postmaster.pid"
 
 
 class NoPostgres(SpinneyError):
@@ -25,7 +29,8 @@ def postgres_server() -> Iterator[URL]:
 
     Its folder is short, because a socket's name is, and open to the user that PostgreSQL runs as: it refuses root.
     """
-    folder = tempfile.mkdtemp(prefix="spinney-pg-")
+    end_databases(Path(tempfile.gettempdir()).glob(f"{PREFIX}*"), HOLDER, PID_FILE)
+    folder = tempfile.mkdtemp(prefix=PREFIX)
     before = os.environ.get("XDG_RUNTIME_DIR")
     os.environ["XDG_RUNTIME_DIR"] = folder  # pgserver asks for it when it is imported
     try:
@@ -38,6 +43,8 @@ def postgres_server() -> Iterator[URL]:
             del os.environ["XDG_RUNTIME_DIR"]
         else:
             os.environ["XDG_RUNTIME_DIR"] = before
+    note(Path(folder) / HOLDER, os.getpid())
+    guard = sweeper(Path(folder) / PID_FILE, Path(folder))
     try:
         server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
         host = server.get_uri().rpartition("host=")[2]
@@ -48,3 +55,4 @@ def postgres_server() -> Iterator[URL]:
             atexit.unregister(server._cleanup)  # or it would run once more, and leave a lock file where the folder was
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        guard.communicate()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -54,8 +56,9 @@ class Progress:
 
     def show(self, doing: Mapping[str, Doing]) -> None:
         for house, now in doing.items():
-            if self._doing.get(house) != now and not self._moves:
-                self._line(f"{house:12s} {SIGNS.get(now.state) or now.step}")
+            before = self._doing.get(house)
+            if not self._moves and (before is None or _said(before) != _said(now)):
+                self._line(f"{house:12s} {_said(now)}")
         self._doing.update(doing)
         self._draw()
 
@@ -74,9 +77,13 @@ class Progress:
         for house in self._world.houses if self._doing else ():
             now = self._doing.get(house, Doing("waiting", "PENDING"))
             form = self._world.form(house) if house != COORDINATOR else ""
-            table.add_row(house, form, SIGNS.get(now.state) or now.step)
+            table.add_row(house, form, _said(now))
         seconds = Text(f"{time.monotonic() - self._began:5.0f} s", style="dim")
         self._live.update(Group(*[Text(line) for line in self._lines], table, seconds))
+
+
+def _said(doing: Doing) -> str:
+    return SIGNS.get(doing.state) or doing.step
 
 
 def gather(world: World, night: int, seconds: float | None = None) -> dict[str, Any]:
@@ -181,12 +188,17 @@ def _show_places(console: Console, told: Mapping[str, Any]) -> None:
         console.print(f"The night took {told['seconds']:.0f} s after everything was set up. Nothing runs any more.")
     for report in told["reports"]:
         console.print(f"  report     {_near(Path(report))}", soft_wrap=True)
-    first = next(iter(told["sites"]))
-    console.print(f"  sent       spinney audit show --home {shown}/{first}/home", soft_wrap=True)
+    first, spinney = next(iter(told["sites"])), _as_called()
+    console.print(f"  sent       {spinney} audit show --home {shown}/{first}/home", soft_wrap=True)
     console.print(
-        f"  look       spinney up --out {shown}      (Prefect UI and MLflow; spinney down ends it)", soft_wrap=True
+        f"  look       {spinney} up --out {shown}      (Prefect UI and MLflow; `down` ends it)", soft_wrap=True
     )
-    console.print(f"  next       spinney demo night --night {told['night'] + 1} --out {shown}", soft_wrap=True)
+    console.print(f"  next       {spinney} demo night --night {told['night'] + 1} --out {shown}", soft_wrap=True)
+
+
+def _as_called() -> str:
+    """How this program can be called here: `make demo` puts it on nobody's path."""
+    return "spinney" if shutil.which("spinney") else _near(Path(sys.argv[0]).absolute())
 
 
 def _near(path: Path) -> str:

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from prefect import tags
 from prefect.client.orchestration import get_client
 
 from connectors.village import COORDINATOR, Village
@@ -31,13 +30,11 @@ def run_houses(village: Village, night: int) -> int:
 
 
 def _site(village: Village, name: str, night: int) -> dict[str, Any]:
-    with tags(name, f"night-{night}"):
-        return site_round(SiteRound(site=village.site_file(name), number=night))
+    return site_round(SiteRound(site=village.site_file(name), number=night))
 
 
 def _coordinator(village: Village, night: int) -> dict[str, Any]:
-    with tags(COORDINATOR, f"night-{night}"):
-        return coordinator_round(CoordinatorRound(coordinator=village.coordinator_file, number=night))
+    return coordinator_round(CoordinatorRound(coordinator=village.coordinator_file, number=night))
 
 
 if __name__ == "__main__":

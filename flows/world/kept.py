@@ -46,7 +46,10 @@ def up(world: World, tell: Tell) -> dict[str, Any]:
     (world.folder / UP).unlink(missing_ok=True)  # of a keeper that was killed
     tell(f"starting the world; what it says is in {world.folder / LOG}")
     keeper = start_process(
-        [sys.executable, "-m", "flows.world.kept", str(world.folder)], clean_environment(), world.folder / LOG
+        [sys.executable, "-m", "flows.world.kept", str(world.folder)],
+        clean_environment(),
+        world.folder / LOG,
+        outlives=True,
     )
     try:
         wait_until(lambda: keeper.poll() is not None or (world.folder / UP).exists(), STARTS_WITHIN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import sys
 import time
@@ -15,13 +14,15 @@ from typing import Any
 
 import httpx
 
+from connectors import locks
 from connectors.memory import private_folder
+from connectors.world.leftovers import end_noted
 from flows.world.prefect_server import (
     PrefectServer,
-    is_migrated,
     migrated_database,
     start_process,
     stop_process,
+    template_file,
     template_folder,
 )
 from flows.world.setting import LOCK, Tell, World, found, refuse_strangers, tonight
@@ -79,13 +80,14 @@ def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
 def running(world: World, night: int, tell: Tell) -> Iterator[PrefectServer]:
     """Tonight's world and its Prefect server, which starts while the data are written."""
     found(world, tell)
-    template = template_folder(world.folder)
-    if not is_migrated(template):
+    end_noted(world.folder / "prefect")
+    cache = template_folder(world.folder)
+    server = PrefectServer(world.folder / "prefect", template_file(cache))
+    if not server.template.exists():
         tell("making Prefect's database, once for all worlds")
-    server = PrefectServer(world.folder / "prefect", migrated_database(template))
     try:
         with ThreadPoolExecutor(1) as aside:
-            starting = aside.submit(server.start)
+            starting = aside.submit(_start, server, cache)
             try:
                 with tonight(world, night, tell):
                     tell("waiting for the Prefect server")
@@ -97,24 +99,25 @@ def running(world: World, night: int, tell: Tell) -> Iterator[PrefectServer]:
         server.stop()  # if we were interrupted before it had even begun
 
 
+def _start(server: PrefectServer, cache: Path) -> None:
+    migrated_database(cache)
+    server.start()
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """One run in a folder at a time."""
     refuse_strangers(folder)
-    with (private_folder(folder) / LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise WrongNight(f"the world in {folder} is at work already; wait for it, or run: spinney down") from None
+    busy = WrongNight(f"the world in {folder} is at work already; wait for it, or run: spinney down")
+    with locks.alone(private_folder(folder) / LOCK, busy):
         yield
 
 
 def look(api: str, night: int) -> dict[str, Doing]:
     """What every house is at; nothing while the server has no answer."""
     try:
-        runs = _ask(api, "flow_runs", {"flow_runs": {"tags": {"all_": [f"night-{night}"]}}})
-        live = [run for run in reversed(runs) if run["state_type"] != "CRASHED"]
-        newest = {tag: run for run in live for tag in run["tags"] if tag != f"night-{night}"}
+        runs = [run for run in reversed(_ask(api, "flow_runs", {})) if run["state_type"] != "CRASHED"]
+        newest = {house: run for run in runs if (house := _whose(run, night))}
         ids = [run["id"] for run in newest.values()]
         steps = _ask(api, "task_runs", {"flow_runs": {"id": {"any_": ids}}}) if ids else []
     except (httpx.HTTPError, ValueError):
@@ -127,6 +130,13 @@ def look(api: str, night: int) -> dict[str, Doing]:
         house: Doing(last.get(run["id"], "waiting"), run["state_type"], (run["state"] or {}).get("message") or "")
         for house, run in newest.items()
     }
+
+
+def _whose(run: Mapping[str, Any], night: int) -> str:
+    """The house, by its settings file. By tags it would be simpler, but then every task asks the server about them."""
+    asked = run["parameters"].get("night", {})
+    file = asked.get("site") or asked.get("coordinator") or ""
+    return Path(file).parent.name if asked.get("number") == night else ""
 
 
 def end_orphans(api: str) -> None:

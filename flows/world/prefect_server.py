@@ -17,6 +17,8 @@ from typing import Self, TypeVar
 
 import httpx
 
+from connectors.world.guard import guarded
+from connectors.world.leftovers import note
 from spinney.errors import SpinneyError
 
 PREFECT = Path(sys.executable).parent / "prefect"
@@ -35,7 +37,7 @@ class PrefectServer:
         self.home, self.port = folder.resolve(), free_port()
         self.ui = f"http://127.0.0.1:{self.port}"
         self.api = f"{self.ui}/api"
-        self._template, self._settings = template, dict(settings or {})
+        self.template, self._settings = template, dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,7 +64,7 @@ class PrefectServer:
         """Returns when it answers."""
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (self.home / "prefect.db").exists():
-            shutil.copy(self._template, self.home / "prefect.db")
+            shutil.copy(self.template, self.home / "prefect.db")
         own = {
             "PREFECT_SERVER_API_HOST": "127.0.0.1",
             "PREFECT_SERVER_API_PORT": str(self.port),
@@ -86,7 +88,7 @@ class PrefectServer:
 
     @property
     def log(self) -> str:
-        return self.log_file.read_text(errors="replace")[-3000:]
+        return self.log_file.read_text(encoding="utf-8", errors="replace")[-3000:]
 
     def _answers(self) -> bool:
         if self._process is None or self._process.poll() is not None:
@@ -117,7 +119,7 @@ def clean_environment() -> dict[str, str]:
 
 def migrated_database(cache: Path) -> Path:
     """An empty database of this Prefect version, made once and kept: making it takes longer than starting a server."""
-    template = _template(cache)
+    template = template_file(cache)
     if not template.exists():
         home = cache / f"migrating-{os.getpid()}"
         home.mkdir(parents=True)
@@ -133,12 +135,8 @@ def migrated_database(cache: Path) -> Path:
     return template
 
 
-def is_migrated(cache: Path) -> bool:
-    """Whether the template is there."""
-    return _template(cache).exists()
-
-
-def _template(cache: Path) -> Path:
+def template_file(cache: Path) -> Path:
+    """Where the template of this Prefect version is, or will be."""
     return cache / f"prefect-{version('prefect')}.db"
 
 
@@ -153,13 +151,21 @@ def template_folder(otherwise: Path) -> Path:
 
 
 def start_process(
-    command: Sequence[str | Path], environment: Mapping[str, str], log_file: Path
+    command: Sequence[str | Path], environment: Mapping[str, str], log_file: Path, *, outlives: bool = False
 ) -> subprocess.Popen[bytes]:
-    """A process with a session of its own, so that a Ctrl-C in our terminal is ours alone to answer."""
+    """A process with a session of its own, so that a Ctrl-C in our terminal is ours alone to answer.
+
+    It ends with us even if we are killed, unless it outlives us.
+    """
+    stdin = subprocess.DEVNULL if outlives else subprocess.PIPE
+    command = command if outlives else guarded(command)
     with log_file.open("ab") as log:
-        return subprocess.Popen(  # noqa: S603 (our own programs)
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        process = subprocess.Popen(  # noqa: S603 (our own programs)
+            command, env=environment, stdin=stdin, stdout=log, stderr=log, start_new_session=True
         )
+    if not outlives:
+        note(log_file.with_suffix(".pid"), process.pid)
+    return process
 
 
 def stop_process(process: subprocess.Popen[bytes], patience: float) -> None:
@@ -172,7 +178,7 @@ def stop_process(process: subprocess.Popen[bytes], patience: float) -> None:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        process.communicate()  # closes the pipe to its guard, too
 
 
 def free_port() -> int:

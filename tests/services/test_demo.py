@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from sqlalchemy import make_url
 
 from connectors.audit import Audit
 from connectors.vault import PSEUDONYM_BYTES, Vault
@@ -22,6 +24,8 @@ from connectors.world.table import finished_table
 from flows.world.setting import World
 from spinney.cohort import cohort_from_frame
 from spinney.simulate import simulate
+from tests.names import refused_by_windows
+from tests.servers.prefect_server import wait_until
 
 SPINNEY = Path(sys.executable).parent / "spinney"
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1500)]
@@ -33,31 +37,55 @@ def demo(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def left_running(folder: Path) -> list[str]:
-    """Processes that speak of this folder."""
-    found = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True)
-    return [line for line in found.stdout.splitlines() if str(folder) in line and str(os.getpid()) not in line.split()]
+    """Processes that speak of this folder, or are in a session that was noted in it."""
+    noted = {path.read_text().split()[0] for path in folder.rglob("*.pid")} if folder.exists() else set()
+    found = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True)
+    return [
+        line
+        for line in found.stdout.splitlines()
+        if (str(folder) in line or line.split()[1] in noted) and str(os.getpid()) not in line.split()
+    ]
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A world whose first night was interrupted in the middle of the round."""
-    folder = tmp_path_factory.mktemp("demo") / "world"
-    log = folder.with_suffix(".log")
+def stopped(folder: Path, when: str, by: signal.Signals) -> tuple[int, str]:
+    """A night that gets a signal as soon as it has said something; its exit code and what it said."""
+    log = folder.with_suffix(f".{by.name}")
     with log.open("w") as out:
-        run = subprocess.Popen([SPINNEY, "demo", "night", "--out", str(folder)], stdout=out, stderr=out)
+        run = subprocess.Popen(
+            [SPINNEY, "demo", "night", "--out", str(folder)],
+            stdout=out,
+            stderr=out,
+            preexec_fn=lambda: signal.signal(
+                signal.SIGINT, signal.SIG_DFL
+            ),  # ignored where tests run in the background
+        )
         try:
             end = time.monotonic() + 900
-            while "grow" not in log.read_text():
+            while when not in log.read_text():
                 assert run.poll() is None, log.read_text()
                 assert time.monotonic() < end, log.read_text()
                 time.sleep(0.2)
-            run.send_signal(signal.SIGINT)
-            assert run.wait(60) == 1
+            run.send_signal(by)
+            return run.wait(60), log.read_text()
         finally:
             run.kill()
             run.wait()
-    assert "nothing is left running" in log.read_text()
-    return World(folder)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world whose first night was killed with everything up."""
+    world = World(tmp_path_factory.mktemp("demo") / "world")
+    assert stopped(world.folder, "pull", signal.SIGKILL)[0] == -signal.SIGKILL
+    return world
+
+
+@pytest.fixture(scope="module")
+def world(killed: World) -> World:
+    """The same world: its second try was interrupted in the middle of the round."""
+    code, said = stopped(killed.folder, "grow", signal.SIGINT)
+    assert (code, "nothing is left running" in said) == (1, True)
+    return killed
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +95,14 @@ def night(world: World) -> dict[str, Any]:
     assert answer.returncode == 0, answer.stderr
     told: dict[str, Any] = json.loads(answer.stdout)
     return told
+
+
+def test_kill_9_leaves_nothing_running(killed: World):
+    """Neither the Prefect server nor the houses, and not PostgreSQL, which is in a folder of its own."""
+    site = yaml.safe_load(killed.village.site_file("beech").read_text())
+    database = Path(make_url(site["source"]["url"]).query["host"]).parent
+    wait_until(lambda: not left_running(killed.folder) and not left_running(database), 60)
+    wait_until(lambda: not database.exists(), 60)
 
 
 def test_ctrl_c_leaves_nothing_running(world: World):
@@ -137,6 +173,10 @@ def test_the_next_night_knows_one_more_day(world: World, night: dict[str, Any]):
     assert sum(one["rows"] for one in second["sites"].values()) > sum(one["rows"] for one in night["sites"].values())
     assert all(one["version"] == 2 for one in second["sites"].values())
     assert left_running(world.folder) == []
+
+
+def test_a_night_writes_no_name_that_windows_refuses(world: World):
+    assert refused_by_windows(world.folder) == []
 
 
 def test_a_night_that_has_no_yesterday_is_refused(tmp_path: Path):

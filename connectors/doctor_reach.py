@@ -126,7 +126,7 @@ def _check_others(exchange: Exchange, study: str, name: str) -> Finding:
 
 
 def _place(access: ExchangeAccess) -> str:
-    return access.url.rpartition("@")[2] if "://" in access.url else access.url
+    return access.url.rpartition("@")[2] if "://" in access.url else str(Path(access.url).resolve())
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ def _reach_files(settings: FilesSettings) -> str:
     path = settings.path or settings.table
     if path is None or not path.exists():
         raise SourceFailed(f"{path} is not there; mend source in site.yaml")
-    return str(path)
+    return str(path.resolve())
 
 
 def _reach_fhir(server: FhirServer) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,8 @@ def show(looked: Looked) -> None:
     console.print(_feature_table(looked.features))
     _show_vector(console, looked.vector)
     _show_lines(console, "a round would send (this command sends nothing)", looked.leaves)
-    _show_lines(console, "notes", [*report.notes, *report.quoting])
+    if notes := [*report.notes, *report.quoting]:
+        _show_lines(console, "notes", notes)
     if looked.checked.drift is not None:
         _show_lines(console, "compared with the last cohort", looked.checked.drift.warnings or ["nothing moved"])
     _show_lines(console, _kept(looked.checked.quality), _failures(looked.checked.quality))
@@ -194,8 +195,8 @@ def _show_counts(console: Console, title: str, counts: dict[str, int]) -> None:
     console.print(f"{title}: {words or 'none'}", markup=False)
 
 
-def _show_lines(console: Console, title: str, lines: Iterable[str]) -> None:
-    console.print(f"{title}:", markup=False)
+def _show_lines(console: Console, title: str, lines: Sequence[str]) -> None:
+    console.print(f"{title}:" if lines else title, markup=False)
     for line in lines:
         console.print(f"  {line}", soft_wrap=True, markup=False)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.options import coordinator_option, site_option
+from flows.cli.options import coordinator_option, json_option, site_option
 
 if TYPE_CHECKING:
     from flows.running.plan import House, Role
@@ -15,12 +16,13 @@ if TYPE_CHECKING:
 
 @click.command("deploy", short_help="Tell Prefect what this site runs and when, and whom to alert.")
 @site_option
-def site_deploy(site_file: Path) -> None:
+@json_option
+def site_deploy(site_file: Path, as_json: bool) -> None:
     """Apply this site's deployments, schedule and alerts to its Prefect server (PREFECT_API_URL).
 
     Run it again whenever site.yaml or an approved study has changed; nothing is doubled.
     """
-    _deploy(_house("site", site_file))
+    _deploy(_house("site", site_file), as_json)
 
 
 @click.command("serve", short_help="Run what is due at this site; never ends.")
@@ -32,12 +34,13 @@ def site_serve(site_file: Path) -> None:
 
 @click.command("deploy", short_help="Tell Prefect what the coordinator runs and when, and whom to alert.")
 @coordinator_option
-def coordinator_deploy(coordinator_file: Path) -> None:
+@json_option
+def coordinator_deploy(coordinator_file: Path, as_json: bool) -> None:
     """Apply the coordinator's deployments, schedule and alerts to its Prefect server (PREFECT_API_URL).
 
     Run it again whenever coordinator.yaml or a study has changed; nothing is doubled.
     """
-    _deploy(_house("coordinator", coordinator_file))
+    _deploy(_house("coordinator", coordinator_file), as_json)
 
 
 @click.command("serve", short_help="Run the rounds that are due; never ends.")
@@ -53,16 +56,23 @@ def _house(role: Role, path: Path) -> House:
     return House.read(role, path)
 
 
-def _deploy(house: House) -> None:
+def _deploy(house: House, as_json: bool) -> None:
     from flows.running.alerts import set_up
     from flows.running.plan import apply, planned
 
     deployments = planned(house)
     applied = apply(house, deployments)
-    for deployment in deployments:
-        rounds = [f"{one.schedule.cron} {one.schedule.timezone}" for one in deployment.schedules]
-        click.echo(f"{deployment.full_name}: {', '.join(rounds) or 'no schedule'}")
-    click.echo(f"alerts: {set_up(house, applied)}")
+    alerts = set_up(house, applied)
+    schedules = {
+        deployment.full_name: [f"{one.schedule.cron} {one.schedule.timezone}" for one in deployment.schedules]
+        for deployment in deployments
+    }
+    if as_json:
+        click.echo(json.dumps({"deployments": schedules, "alerts": str(alerts)}, indent=2))
+        return
+    for name, schedule in schedules.items():
+        click.echo(f"{name}: {', '.join(schedule) or 'no schedule'}")
+    click.echo(f"alerts: {alerts}")
     if not house.prefect.pool:
         click.echo(f"A process has to run them: spinney {house.role} serve --{house.role} {house.file}")
 

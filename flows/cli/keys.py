@@ -12,26 +12,34 @@ import click
 
 
 def home_option(command: Callable[..., None]) -> Callable[..., None]:
-    """The house's folder: given itself, or by the site's file."""
+    """The house's folder: given itself, by the site's file, or by the settings file that is here."""
 
     @click.option(
         "--home",
         type=click.Path(path_type=Path),
         envvar="SPINNEY_HOME",
-        default="spinney-home",
-        show_default="SPINNEY_HOME, or spinney-home",
+        show_default="SPINNEY_HOME, that of the site.yaml or coordinator.yaml here, or spinney-home",
         help="The house's folder.",
     )
     @click.option("--site", "site_file", type=click.Path(path_type=Path), help="Site's file, instead of --home.")
     @wraps(command)
-    def with_home(*arguments: Any, home: Path, site_file: Path | None, **options: Any) -> None:
-        if site_file is not None:
-            from connectors.site_file import read_site
-
-            home = read_site(site_file).home
-        command(*arguments, home=home, **options)
+    def with_home(*arguments: Any, home: Path | None, site_file: Path | None, **options: Any) -> None:
+        command(*arguments, home=_home(home, site_file), **options)
 
     return with_home
+
+
+def _home(home: Path | None, site_file: Path | None) -> Path:
+    site, coordinator = site_file or Path("site.yaml"), Path("coordinator.yaml")
+    if site_file is not None or (home is None and site.exists()):
+        from connectors.site_file import read_site
+
+        return read_site(site).home
+    if home is None and coordinator.exists():
+        from connectors.house import read_coordinator
+
+        return read_coordinator(coordinator).home
+    return home or Path("spinney-home")
 
 
 @click.group()

@@ -147,13 +147,19 @@ def compare(first: str, second: str, site_file: Path, study: str | None, as_json
 @site_option
 @study_option
 @by_option
-def promote(number: int, site_file: Path, study: str | None, by: str) -> None:
+@json_option
+def promote(number: int, site_file: Path, study: str | None, by: str, as_json: bool) -> None:
     """Use a version from now on; the one in use becomes `previous`."""
     here = shelf(site_file, study)
     _may_promote(here, here.registry.version(here.study, number))
     version = here.registry.promote(here.study, number)
     here.decided(by, f"Decided by {by}: {version} is in use from now on.", version.model_digest)
-    click.echo(f"{version} is the champion")
+    _tell_champion(here, version, "is the champion", as_json)
+
+
+def _tell_champion(here: Shelf, version: Version, words: str, as_json: bool) -> None:
+    facts = {"study": here.study, "champion": version.number, "model": version.model_digest}
+    click.echo(json.dumps(facts, indent=2) if as_json else f"{version} {words}")
 
 
 def _may_promote(here: Shelf, version: Version) -> None:
@@ -171,12 +177,13 @@ def _may_promote(here: Shelf, version: Version) -> None:
 @site_option
 @study_option
 @by_option
-def rollback(site_file: Path, study: str | None, by: str) -> None:
+@json_option
+def rollback(site_file: Path, study: str | None, by: str, as_json: bool) -> None:
     """Use the previous champion again. A second time: take that back."""
     here = shelf(site_file, study)
     version = here.registry.rollback(here.study)
     here.decided(by, f"Decided by {by}: back to {version}.", version.model_digest)
-    click.echo(f"{version} is the champion again")
+    _tell_champion(here, version, "is the champion again", as_json)
 
 
 @model.command(short_help="Take a site's trees out of all models.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.cli.deploy import site_deploy, site_serve
-from flows.cli.options import site_option
+from flows.cli.options import json_option, site_option
 from flows.cli.site_join import approve, approve_roster, join, studies
 
 if TYPE_CHECKING:
@@ -125,15 +125,20 @@ def _first_day(sample: str) -> date:
 @site.command(short_help="Delete old cohorts from the vault.")
 @site_option
 @click.option("--older-than", required=True, help="Age from which cohorts are deleted, such as 30d or 12w.")
-def forget(site_file: Path, older_than: str) -> None:
+@json_option
+def forget(site_file: Path, older_than: str, as_json: bool) -> None:
     """Delete cohorts and predictions that are older than this, and what broken pulls left behind."""
     from connectors.predictions import forget_predictions
     from connectors.site_file import read_site
 
     site, age = read_site(site_file), _age(older_than)
     forgotten = site.vault.forget(age)
+    files = forget_predictions(site.home, age)
+    if as_json:
+        click.echo(json.dumps({"cohorts": forgotten.cohorts, "predictions": files, "busy": list(forgotten.busy)}))
+        return
     click.echo(f"{forgotten.cohorts} cohorts forgotten")
-    if files := forget_predictions(site.home, age):
+    if files:
         click.echo(f"{files} files of predictions forgotten")
     for study in forgotten.busy:
         click.echo(f"{study}: a pull is running, so its cohorts were left alone; try again later", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -41,6 +42,12 @@ def test_every_commands_help_ends_with_an_example(name: str) -> None:
     answer = CliRunner().invoke(main, [*name.split(), "--help"])
     assert answer.exit_code == 0
     assert f"\n    spinney {name}" in answer.stdout
+
+
+def test_the_page_names_every_command_that_answers_a_script() -> None:
+    page = (Path(__file__).parents[2] / "docs/command-line.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z][a-z -]+)`", page.partition("## For scripts")[2].partition("\n## ")[0]))
+    assert {name for name, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)} == named
 
 
 def test_every_example_is_of_a_command_that_exists() -> None:

@@ -83,6 +83,17 @@ def test_without_any_name_the_house_is_in_the_current_folder(tmp_path: Path, mon
     assert (tmp_path / "spinney-home/keys/identity.pem").exists()
 
 
+@pytest.mark.parametrize("file", ["site.yaml", "coordinator.yaml"])
+def test_without_any_name_the_settings_file_that_is_here_counts(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPINNEY_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    source = "source: {kind: files, path: fhir}\n" if file == "site.yaml" else ""
+    (tmp_path / file).write_text(f"name: ash\nhome: mine\nexchange: {{url: mail}}\n{source}")
+    assert "mine/keys/identity.pem" in spinney("keys", "new").stdout
+
+
 def test_show_tells_the_public_key_and_never_the_private_one(home: Path) -> None:
     spinney("keys", "new")
     identity = KeyRing(home).identity()

@@ -103,7 +103,10 @@ def test_databases_of_dead_holders_are_ended_and_those_of_living_ones_are_not(tm
     for name in ("dead", "living", "unknown"):
         folder = tmp_path / name
         folder.mkdir()
-        databases[name] = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", folder])
+        databases[name] = subprocess.Popen(
+            [sys.executable, "-c", "import time; time.sleep(600)", folder],
+            preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_DFL),  # ignored in the background
+        )
         (folder / "pid").write_text(f"{databases[name].pid}\nmore")
     (tmp_path / "dead/holder").write_text(f"{os.getpid()} 1")
     note(tmp_path / "living/holder", os.getpid())

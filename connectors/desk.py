@@ -20,10 +20,10 @@ from typing import TypeVar
 from connectors import security
 from connectors.audit import Audit, Entry
 from connectors.exchange import Address, Clock, Exchange, SecondCopy
-from connectors.exchange.address import is_name
 from connectors.keys import Identity, RoundKey
 from connectors.memory import private_folder, sync_folder, write_whole
 from connectors.security import EnvelopeRefused, MessageId, UnknownSender
+from spinney.base import is_file_name
 from spinney.errors import Refused, in_short
 
 PARCEL = "parcel-"
@@ -93,7 +93,7 @@ class Desk:
         """
         if sender not in self.roster:  # others have given this name, and it may be anything
             stranger = UnknownSender(f"round {self.round}, {step}")
-            self.refused(sender if is_name(sender) else "somebody without a proper name", step, stranger)
+            self.refused(sender if is_file_name(sender) else "somebody without a proper name", step, stranger)
             raise stranger
         for address in addresses(self.study, sender, self.round, step, attempt):
             if address in self._passed_over:  # objects are written once, so it is still what it was

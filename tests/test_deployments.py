@@ -120,6 +120,13 @@ def test_servers_and_clients_of_a_house_tell_their_makers_nothing(file: str):
     assert answer.stdout.split() == ["True", "False", "False"], answer.stderr
 
 
+def test_the_prefect_container_unpacks_its_pages_into_its_volume_because_all_else_is_read_only():
+    server = COMPOSE["services"]["prefect"]
+    (volume,) = (mount.partition(":")[2] for mount in server["volumes"])
+    assert server["read_only"]
+    assert Path(server["environment"]["PREFECT_SERVER_UI_STATIC_DIRECTORY"]).is_relative_to(volume)
+
+
 def test_no_password_is_written_down():
     database = COMPOSE["services"]["database"]["environment"]["POSTGRES_PASSWORD"]
     assert database == "${POSTGRES_PASSWORD:?}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.servers.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
+UNIT = Path(__file__).parents[2] / "deployments/systemd/spinney-prefect.service"
 PROGRAM = """
 from prefect import flow
 
@@ -44,3 +47,12 @@ def test_a_flow_in_a_process_of_its_own_runs_on_it_too(prefect_server: PrefectSe
         [sys.executable, program], env=prefect_server.environment, capture_output=True, text=True, check=True
     )
     assert answer.stdout == "42\n"
+
+
+def test_the_server_of_the_unit_unpacks_its_pages_where_it_may_write(prefect_database: Path, tmp_path: Path):
+    said = dict(re.findall(r"^Environment=([A-Z_]+)=(.*)$", UNIT.read_text(), re.MULTILINE))
+    settings = {name: value.replace("/var/lib/spinney", str(tmp_path)) for name, value in said.items()}
+    with PrefectServer(tmp_path / "prefect", prefect_database, settings) as server:
+        page = httpx.get(server.ui, follow_redirects=True, trust_env=False)
+    assert (page.status_code, "<html" in page.text) == (200, True)
+    assert [*(tmp_path / "prefect" / "ui").rglob("index.html")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,7 @@ from spinney.errors import SpinneyError
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
+LOCK = Path(__file__).resolve().parents[1] / "uv.lock"
 SKEW_NOTICED, SKEW_TOO_MUCH = timedelta(seconds=30), timedelta(minutes=5)
 State = Literal["ok", "warning", "wrong"]
 
@@ -60,8 +62,11 @@ def check_python() -> Finding:
     return Finding("python", "ok", here)
 
 
-def check_versions(package: str = PACKAGE) -> Finding:
-    """Everything that the installed package requires, and what that requires, down to the last library."""
+def check_versions(package: str = PACKAGE, lock: Path = LOCK) -> Finding:
+    """Everything that the installed package requires, and what that requires, down to the last library.
+
+    In a clone the versions have to be those of the lock file, too; a wheel has none beside it.
+    """
     try:
         complaints, seen = _unmet(package), len(_walked(package))
     except PackageNotFoundError:
@@ -69,7 +74,25 @@ def check_versions(package: str = PACKAGE) -> Finding:
     if complaints:
         words = f"{'; '.join(complaints)}; install again as the lock file says: uv sync --frozen"
         return Finding("versions", "wrong", words)
+    if others := _not_as_locked(package, lock):
+        words = f"{', '.join(others)}; to have what was tested: uv sync --frozen"
+        return Finding("versions", "warning", words)
     return Finding("versions", "ok", f"{package} {version(package)} and the {seen - 1} packages that it needs")
+
+
+def _not_as_locked(package: str, lock: Path) -> list[str]:
+    """Packages whose version is another than that in the lock file."""
+    if not lock.exists():
+        return []
+    locked: dict[str, set[str]] = {}
+    for one in tomllib.loads(lock.read_text(encoding="utf-8"))["package"]:
+        locked.setdefault(one["name"], set()).add(one.get("version", ""))
+    names = sorted(_walked(package) & locked.keys() - {package})
+    return [
+        f"{name} is {_installed(name)} and not {' or '.join(sorted(locked[name]))}"
+        for name in names
+        if _installed(name) not in locked[name]
+    ]
 
 
 def _unmet(package: str) -> list[str]:

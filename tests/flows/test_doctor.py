@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.doctor import check_versions
+from connectors.doctor import LOCK, check_versions
 from connectors.keys import KEY_VARIABLE, KeyRing
 from connectors.world.fhir_server import FhirServer
 from flows.cli import main
@@ -284,6 +284,18 @@ def test_nobody_who_tells_the_time_is_a_warning(house: Path) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------
 # Packages
+
+
+def test_the_versions_here_are_those_of_the_lock_file() -> None:
+    assert LOCK.exists()
+    assert check_versions().state == "ok", check_versions().words
+
+
+def test_a_package_that_is_not_as_locked_is_a_warning(tmp_path: Path) -> None:
+    lock = tmp_path / "uv.lock"
+    lock.write_text('[[package]]\nname = "click"\nversion = "0.1"\n[[package]]\nname = "spinney"\n')
+    finding = check_versions(lock=lock)
+    assert (finding.state, "and not 0.1; to have what was tested" in finding.words) == ("warning", True)
 
 
 def test_a_package_that_is_too_old_or_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

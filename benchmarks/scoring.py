@@ -191,7 +191,7 @@ def measure(asked: argparse.Namespace) -> Measured:
     ]
     head = ["", "nodes", "rows per second", "wall s", "processor s", "peak MiB beyond frame and model"]
     wall, processor = (found[f"scikit-learn / spinney/{label}"].told() for label in ("wall", "processor"))
-    size = f"{sizes.rows:,} rows x {COLUMNS} features, {sizes.trees} trees, one thread; median of {sizes.turns} turns"
+    size = f"{sizes.rows:,} rows x {COLUMNS} features, {sizes.trees} trees, one job; median of {sizes.turns} turns"
     speed = f"spinney is {wall} times as fast in wall time and {processor} in processor time."
     return Measured([*found.values()], f"{size} (smallest to largest).\n\n{table(head, rows)}\n\n{speed}")
 

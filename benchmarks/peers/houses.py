@@ -76,8 +76,10 @@ class House:
 
     def _study(self) -> Any:
         from connectors.study_file import read_study
+        from spinney.algorithms import ALGORITHMS
 
-        return read_study(self.case / "study.yaml").with_settings(algorithm={"name": self.algorithm})
+        study = read_study(self.case / "study.yaml")
+        return study.model_copy(update={"algorithm": ALGORITHMS[self.algorithm].settings()})
 
     def _desk(self) -> Any:
         from connectors.audit import Audit

@@ -134,6 +134,6 @@ def _told(model: str, setting: str, span: Span, form: str) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = next(one for one in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1) if (high - low) / one <= 7)
+    step = next(one for one in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1) if (high - low) / one <= 7)
     first, last = math.ceil(low / step), math.floor(high / step)
     return [number * step for number in range(first, last + 1)]

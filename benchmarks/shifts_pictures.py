@@ -27,6 +27,7 @@ def draw(sweeps: Sequence[Sweep], results: Results) -> None:
         "forest does, below it worse. Bars are 95 % over repeats. benchmarks/README.md has the figures.",
         [_panel(title, rows, "AUROC", RANKING) for title, rows in groups],
         joined=True,
+        one_scale=False,
     )
     save(
         "shifts-brier",

@@ -22,8 +22,8 @@ from numpy.polynomial import Polynomial
 
 from benchmarks.federations import made_up
 from benchmarks.harness import Figure, Measured, command, table
-from benchmarks.wire_bytes import COORDINATOR
-from benchmarks.wire_bytes import measure as measured_round
+from benchmarks.wire import COORDINATOR
+from benchmarks.wire import measure as measured_round
 from spinney.secure_sum import Binding, mask, new_key, new_seed, public_key
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"

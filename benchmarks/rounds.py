@@ -1,94 +1,161 @@
-"""Seconds of whole nights under Prefect: from the start of the flows to registered models, with everything up.
+"""Seconds of whole nights under Prefect, and seconds and bytes of every step.
 
-    python -m benchmarks.rounds                               # 4 sites x 25 trees of breast cancer over a folder
-    python -m benchmarks.rounds --sites 20 --trees 100 --store s3
+    python -m benchmarks.rounds --write      # 4 sites x 25 trees over a folder, 20 sites x 100 trees over S3
+    python -m benchmarks.rounds --quick      # 3 sites x 5 trees over a folder
 
-One Prefect server is started first and not counted. Sites and coordinator run as threads of this process; the first
-night also imports libraries and makes the sites' registries, so nights are printed one by one.
+A Prefect server, and for S3 a SeaweedFS, are up before. Sites and coordinator are threads of one new process, and a
+night lasts from that process's start until its last flow has ended, models registered and reports written. The first
+night of a process is cold: it imports every library, and new houses make their registries. Those after it are warm.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
+import json
+import subprocess
+import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from importlib.metadata import version
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import Figure, Measured, command, table
 from connectors.audit import Audit
+from connectors.desk import PARCEL
 from connectors.report_facts import of_round, steps_in
 from connectors.village import COORDINATOR, Village
 from tests.servers.prefect_server import PrefectServer, migrated_database
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
-from tests.villages import breast_village
+from tests.villages import breast_study, breast_village, simulated
+
+PATIENCE = {"answer_minutes": 20, "opening_minutes": 20}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sites", type=int, default=4)
-    parser.add_argument("--trees", type=int, default=25)
-    parser.add_argument("--nights", type=int, default=3)
-    parser.add_argument("--store", choices=["folder", "s3"], default="folder")
-    arguments = parser.parse_args()
-    prefect = version("prefect")
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, Prefect {prefect}")
+@dataclass(frozen=True)
+class Case:
+    """A federation of breast cancer data: how many processes are started, and how many nights each has."""
+
+    sites: int
+    trees: int
+    store: str
+    starts: int
+    nights: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.sites} sites x {self.trees} trees over {'S3' if self.store == 's3' else 'a folder'}"
+
+    def settings(self) -> dict[str, Any]:
+        # a twentieth of 569 patients are 28: the floor of the study is lowered for the sake of many sites
+        small = {"smallest_cohort": 10} if self.sites > 10 else {}
+        return {"trees": self.trees, "privacy": small, "schedule": PATIENCE}
+
+
+WHOLE = (Case(4, 25, "folder", starts=3, nights=3), Case(20, 100, "s3", starts=1, nights=2))
+QUICK = (Case(3, 5, "folder", starts=1, nights=2),)
+
+
+def run(asked: argparse.Namespace) -> Measured:
+    """Every federation, one after the other, with one Prefect server."""
+    figures: list[Figure] = []
+    parts: list[str] = []
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        exchange = _store(folder, stack) if arguments.store == "s3" else None
         (folder / "prefect").mkdir()
         server = stack.enter_context(PrefectServer(folder / "prefect", migrated_database(folder / "template")))
-        os.environ.update(server.settings)
-        sites = [f"site{number:02d}" for number in range(1, arguments.sites + 1)]
-        # a twentieth of 569 patients are 28: the floor of the study is lowered for the sake of many sites
-        small = {"smallest_cohort": 10} if arguments.sites > 10 else {}
-        village = breast_village(
-            folder, sites, exchange, trees=arguments.trees, privacy=small,
-            schedule={"answer_minutes": 20, "opening_minutes": 20},
-        )  # fmt: skip
-        print(f"\n{arguments.sites} sites x {arguments.trees} trees over {arguments.store}")
-        for number in range(1, arguments.nights + 1):
-            _night(village, number)
-        _steps(village, arguments.nights)
+        for number, case in enumerate(QUICK if asked.quick else WHOLE):
+            exchange, secrets = _store(folder, stack) if case.store == "s3" else (None, {})
+            villages = []
+            taken: list[list[float]] = []
+            for start in range(case.starts):
+                village = breast_village(
+                    folder / f"{number}-{start}", _names(case.sites), _apart(exchange, start), **case.settings()
+                )
+                villages.append(village)
+                taken.append(_nights(village, case, {**server.environment, **secrets}))
+            figures += _figures(case, taken)
+            parts += [_told(case, _figures(case, taken)), _steps(villages[-1], case.nights)]
+    return Measured(figures, "\n\n".join(parts))
 
 
-def _store(folder: Path, stack: ExitStack) -> dict[str, Any]:
+def _names(sites: int) -> list[str]:
+    return [f"site{number:02d}" for number in range(1, sites + 1)]
+
+
+def _store(folder: Path, stack: ExitStack) -> tuple[dict[str, Any], dict[str, str]]:
     (folder / "weed").mkdir()
     store = stack.enter_context(Seaweed(folder / "weed"))
-    os.environ.update({"EXCHANGE_KEY": KEY, "EXCHANGE_SECRET": SECRET})
-    return {
+    exchange = {
         "url": f"s3://{BUCKET}",
         "options": {"endpoint_url": store.options()["endpoint_url"]},
         "secrets": {"key": "EXCHANGE_KEY", "secret": "EXCHANGE_SECRET"},
     }
+    return exchange, {"EXCHANGE_KEY": KEY, "EXCHANGE_SECRET": SECRET}
 
 
-def _night(village: Village, number: int) -> None:
-    began = time.monotonic()
-    from flows.coordinator_round import CoordinatorRound, coordinator_round
-    from flows.site_round import SiteRound, site_round
-
-    with ThreadPoolExecutor(len(village.sites) + 1) as pool:
-        running = [pool.submit(site_round, SiteRound(site=village.site_file(name))) for name in village.sites]
-        round_ = pool.submit(coordinator_round, CoordinatorRound(coordinator=village.coordinator_file)).result()
-        versions = [future.result()["version"] for future in running]
-    took = time.monotonic() - began
-    print(
-        f"night {number}: {took:6.1f} s to {len(versions)} registered models; absent: {len(round_['absent'])}",
-        flush=True,
-    )
+def _apart(exchange: Mapping[str, Any] | None, start: int) -> dict[str, Any] | None:
+    """The same bucket, a folder of it for each village."""
+    return None if exchange is None else {**exchange, "url": f"{exchange['url']}/{start}"}
 
 
-def _steps(village: Village, number: int) -> None:
-    lines = of_round(Audit(village.home(COORDINATOR) / "audit.jsonl").lines(), village.study, number)
-    print("\n| step | seconds | bytes at the coordinator | answers |\n|---|---:|---:|---:|")
-    for step in steps_in(lines):
-        print(f"| {step.name} | {step.seconds:.2f} | {step.bytes:,} | {step.answers} |")
+def _nights(village: Village, case: Case, environment: Mapping[str, str]) -> list[float]:
+    """Seconds of a new process's nights; in each every site took part, and the model is that of the simulation."""
+    words = [str(village.folder), village.study, str(case.nights), *village.sites]
+    process = [sys.executable, "-m", "benchmarks.rounds_process", *words]
+    log = village.folder / "log"
+    times = [time.monotonic()]  # the same clock in all processes
+    with log.open("wb") as errors:
+        done = subprocess.run(process, env=dict(environment), stdout=subprocess.PIPE, stderr=errors, check=False)
+    if done.returncode:
+        raise SystemExit(f"{case.name} failed:\n{log.read_text(errors='replace')[-3000:]}")
+    times += map(float, done.stdout.split())
+    for night in range(1, case.nights + 1):
+        _check(village, case, night)
+    return [after - before for before, after in pairwise(times)]
+
+
+def _check(village: Village, case: Case, night: int) -> None:
+    result = json.loads((village.home(COORDINATOR) / "nights" / village.study / f"{night}.json").read_bytes())
+    if result["absent"] or result["model"] != simulated(village, breast_study(**case.settings()), night).model_digest:
+        raise SystemExit(f"{case.name}, night {night}: absent {result['absent']}, or not the simulation's model")
+
+
+def _figures(case: Case, taken: list[list[float]]) -> list[Figure]:
+    warm = tuple(seconds for nights in taken for seconds in nights[1:])
+    return [
+        Figure(f"{case.name}/cold night", "s", tuple(nights[0] for nights in taken)),
+        Figure(f"{case.name}/warm night", "s", warm),
+    ]
+
+
+def _told(case: Case, figures: list[Figure]) -> str:
+    rows = [[figure.name.rpartition("/")[2], figure.told(",.1f"), str(len(figure.runs))] for figure in figures]
+    return f"**{case.name}**\n\n" + table(["", "seconds", "nights"], rows)
+
+
+def _steps(village: Village, night: int) -> str:
+    """What the last night's steps took until the last answer, and what all houses put on the exchange for them."""
+    size = dict.fromkeys(("opening", "over"), 0)
+    for house in (COORDINATOR, *village.sites):
+        for step, count in _sent(village, house, night):
+            size[step] = size.get(step, 0) + count
+    lines = of_round(Audit(village.home(COORDINATOR) / "audit.jsonl").lines(), village.study, night)
+    rows = [[one.name, f"{one.seconds:.2f}", str(one.answers), f"{size.pop(one.name):,}"] for one in steps_in(lines)]
+    rows += [[", ".join(size), "", "", f"{sum(size.values()):,}"]]
+    return table(["step of the last warm night", "seconds", "answers", "bytes"], rows)
+
+
+def _sent(village: Village, house: str, night: int) -> Iterator[tuple[str, int]]:
+    for line in of_round(Audit(village.home(house) / "audit.jsonl").lines(), village.study, night):
+        entry = line.entry
+        if entry.direction == "sent":
+            step = "grow" if entry.step.startswith(PARCEL) else entry.step
+            yield step.partition("-")[2] if step.startswith("ask") else step, entry.bytes
 
 
 if __name__ == "__main__":
-    main()
+    command("rounds", __doc__, run)

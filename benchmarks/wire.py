@@ -1,7 +1,7 @@
-"""Bytes and seconds of a round over a folder, house by house: what is stored, and what one site sends and fetches.
+"""Bytes of a round over a folder, house by house: what is stored, and what one site sends and fetches.
 
-    python -m benchmarks.wire_bytes                      # the federations of the table in README.md
-    python -m benchmarks.wire_bytes --sites 8 --trees 50 --rows 1000
+    python -m benchmarks.wire --write                    # the federations of the table in README.md
+    python -m benchmarks.wire --sites 8 --trees 50 --rows 1000
 
 The yardstick is the compact size of the trees: the bytes of the packed forests before they are sealed. A site needs the
 forests of all others, so what it fetches is compared with the sum of those.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.federations import breast_cancer, made_up
-from benchmarks.harness import README, table, write_block
+from benchmarks.harness import Figure, Measured, command, table
 from connectors.audit import Audit
 from connectors.desk import PARCEL, Desk
 from connectors.exchange import Address, Exchange, SystemClock
@@ -36,6 +35,7 @@ from spinney.study import Study
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
+BOUND = 1.3  # times the compact trees per recipient: what the exchange may carry
 
 
 class CountedExchange(Exchange):
@@ -61,16 +61,14 @@ class CountedExchange(Exchange):
 
 
 @dataclass(frozen=True)
-class Measured:
+class Traffic:
     """One round."""
 
     name: str
-    seconds: float
     compact: int  # bytes of all packed forests
     sealed: int  # the same on the exchange
     sent: Mapping[str, Counter[str]]  # house -> kind -> bytes
     fetched: Mapping[str, Counter[str]]
-    same_digest: bool
 
     @property
     def sites(self) -> list[str]:
@@ -97,31 +95,40 @@ class Measured:
         return float(np.mean([self.fetched[site].total() for site in self.sites])) / self.needed
 
     @property
+    def stored_from(self) -> float:
+        """Compact bytes of all trees from which on a round with so many letters stores at most BOUND of them."""
+        return (self.stored - self.compact) / (BOUND * (len(self.sites) - 1) - 1)
+
+    @property
+    def fetched_from(self) -> float:
+        """The same for what a site fetches: compact bytes of the trees that it needs."""
+        return (self.fetched_ratio - 1) * self.needed / (BOUND - 1)
+
+    @property
     def traffic_ratio(self) -> float:
         """Of all that a site fetches and sends, its hidden counts included, to the trees that it needs."""
         both = [self.fetched[site].total() + self.sent[site].total() for site in self.sites]
         return float(np.mean(both)) / self.needed
 
 
-def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bool = True) -> Measured:
+def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bool = True) -> Traffic:
     """One round of all houses, in threads of this process, over a folder."""
     with tempfile.TemporaryDirectory() as folder:
         houses = _Houses(Path(folder), study, cohorts)
-        begin = time.perf_counter()
         with ThreadPoolExecutor(len(cohorts) + 1) as pool:
             over = pool.submit(houses.coordinator().run)
             parts = [pool.submit(houses.site(site).run, PATIENCE) for site in cohorts]
             result = over.result()
             for part in parts:
                 part.result()
-        seconds = time.perf_counter() - begin
     if result.void:
         raise SystemExit(f"{name}: the round is void: {result.void}")
-    same = not check or result.model == simulate(study, cohorts).model_digest
+    if check and result.model != simulate(study, cohorts).model_digest:
+        raise SystemExit(f"{name}: another model than that of the simulation")
     sent = {house: exchange.sent for house, exchange in houses.exchanges.items()}
     fetched = {house: exchange.fetched for house, exchange in houses.exchanges.items()}
     sealed = sum(counts["forests"] for counts in sent.values())
-    return Measured(name, seconds, sum(houses.compact), sealed, sent, fetched, same)
+    return Traffic(name, sum(houses.compact), sealed, sent, fetched)
 
 
 class _Houses:
@@ -179,7 +186,6 @@ def _kind(step: str) -> str:
 
 HEAD = (
     "federation",
-    "seconds",
     "compact trees",
     "on the exchange",
     "stored / (trees x recipients)",
@@ -188,56 +194,54 @@ HEAD = (
 )
 
 
-def cells(one: Measured) -> list[str]:
+def cells(one: Traffic) -> list[str]:
     """A line of the table."""
     sizes = [_size(one.compact), _size(one.stored)]
     ratios = [one.stored_ratio, one.fetched_ratio, one.traffic_ratio]
-    return [one.name, f"{one.seconds:.1f}", *sizes, *(f"{ratio:.2f}" for ratio in ratios)]
+    return [one.name, *sizes, *(f"{ratio:.2f}" for ratio in ratios)]
 
 
-def kinds(one: Measured) -> Iterator[str]:
+def kinds(one: Traffic) -> Iterator[str]:
     """What a site fetches and sends on average, by kind."""
     for way, counts in (("fetches", one.fetched), ("sends", one.sent)):
         total = sum((counts[site] for site in one.sites), Counter[str]())
         parts = ", ".join(f"{_size(round(size / len(one.sites)))} {kind}" for kind, size in sorted(total.items()))
         yield f"  a site {way}: {parts}"
+    stored, fetched = (_size(round(size)) for size in (one.stored_from, one.fetched_from))
+    yield f"  at most {BOUND}: stored from {stored} of trees on, fetched from {fetched} of trees that a site needs"
 
 
 def _size(count: int) -> str:
     return f"{count / 1e6:.2f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(asked: argparse.Namespace) -> Measured:
+    """All federations, one after the other."""
+    if asked.rows and asked.write:
+        raise SystemExit("--write is for the whole run")
+    found = [measure(name, study, cohorts) for name, (study, cohorts) in _wanted(asked)]
+    figures = [
+        Figure(f"{one.name}/{name}", "x", (ratio,))
+        for one in found
+        for name, ratio in (("stored", one.stored_ratio), ("fetched", one.fetched_ratio))
+    ]
+    lines = [line for one in found for line in (f"{one.name}:", *kinds(one))]
+    return Measured(figures, "\n".join([table(HEAD, map(cells, found)), "", "```", *lines, "```"]))
+
+
+def _wanted(asked: argparse.Namespace) -> Iterator[tuple[str, tuple[Study, dict[str, Cohort]]]]:
+    if asked.rows is None:
+        yield "4 sites x 25 trees, breast cancer", breast_cancer(4, 25)
+    sizes = (asked.rows,) if asked.rows else () if asked.quick else (150, 500, 3000)
+    for each in sizes:
+        yield f"{asked.sites} sites x {asked.trees} trees, {each} rows each", made_up(asked.sites, asked.trees, each)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sites", type=int, default=20)
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--rows", type=int, help="made-up rows per site, instead of the federations of the table")
-    parser.add_argument("--write", action="store_true", help="replace the table in README.md")
-    chosen = parser.parse_args()
-    if chosen.rows and chosen.write:
-        parser.error("--write is for the whole run")
-    text: list[str] = []
-    rows = []
-    for name, (study, cohorts) in _wanted(chosen.sites, chosen.trees, chosen.rows):
-        one = measure(name, study, cohorts)
-        rows.append(cells(one))
-        said = [f"{name}:", *kinds(one), *([] if one.same_digest else ["  ANOTHER DIGEST THAN THE SIMULATION"])]
-        print(*said, sep="\n", flush=True)
-        text += said
-    drawn = table(HEAD, rows)
-    print(f"\n{drawn}")
-    if chosen.write:
-        told = "\n".join(text)
-        write_block(README, "<!-- wire:begin -->", "<!-- wire:end -->", f"{drawn}\n\n```\n{told}\n```")
-
-
-def _wanted(sites: int, trees: int, rows: int | None) -> Iterator[tuple[str, tuple[Study, dict[str, Cohort]]]]:
-    if rows is None:
-        yield "4 sites x 25 trees, breast cancer", breast_cancer(4, 25)
-    for each in (150, 500, 3000) if rows is None else (rows,):
-        yield f"{sites} sites x {trees} trees, {each} rows each", made_up(sites, trees, each)
 
 
 if __name__ == "__main__":
-    main()
+    command("wire", __doc__, run, _options)

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,16 @@ def sync_folder(folder: str | Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def installation_folder() -> Path | None:
+    """Where all houses find what fits this installation of Spinney; None where nothing can be kept there."""
+    shared = Path(sys.prefix) / "share" / "spinney"
+    try:
+        shared.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return shared if os.access(shared, os.W_OK) else None
 
 
 def private_folder(folder: Path) -> Path:

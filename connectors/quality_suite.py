@@ -32,12 +32,18 @@ COMPARISONS = {
 
 @dataclass(frozen=True)
 class Expected:
-    """One rule: the expectation's class in Great Expectations, and its arguments."""
+    """One rule: the expectation's class in Great Expectations, its arguments, and how many of the rows must keep it."""
 
     rule: str
     severity: Severity
     expectation: str
     arguments: dict[str, Any]
+    mostly: float = 1.0
+
+    @property
+    def counted(self) -> str:
+        """What is counted for it: the same for rules that differ only in how many rows must keep them."""
+        return f"{self.expectation} {self.arguments}"
 
 
 def quality_of(study: Study) -> Quality:
@@ -97,8 +103,8 @@ def expectations(frame: pd.DataFrame, study: Study) -> Iterator[Expected]:
             yield from _about_values(feature, frame)
             yield from _about_missing(feature.name, quality_of(study))
     for rule in _rules(frame, study):
-        arguments = {"column": _column(rule), "value_set": [1.0], "mostly": rule.mostly}
-        yield Expected(rule.name, rule.severity, "ExpectColumnValuesToBeInSet", arguments)
+        arguments = {"column": _column(rule), "value_set": [1.0]}
+        yield Expected(rule.name, rule.severity, "ExpectColumnValuesToBeInSet", arguments, rule.mostly)
 
 
 def _columns(rule: str, severity: Severity, names: list[str]) -> Expected:
@@ -128,10 +134,10 @@ def _about_values(feature: Feature, frame: pd.DataFrame) -> Iterator[Expected]:
         if not pd.api.types.is_numeric_dtype(frame[feature.name]):
             return
     words, expectation, allowed = _allowed(feature)
-    yield Expected(f"{feature.name} is {words}", "warning", expectation, {**column, **allowed})
+    arguments = {**column, **allowed}
+    yield Expected(f"{feature.name} is {words}", "warning", expectation, arguments)
     # a few other values are clipped or count as missing; if it is most of them, unit or code is not what it says
-    most = {**column, **allowed, "mostly": 0.5}
-    yield Expected(f"at least half of {feature.name} is {words}", "critical", expectation, most)
+    yield Expected(f"at least half of {feature.name} is {words}", "critical", expectation, arguments, mostly=0.5)
 
 
 def _allowed(feature: Feature) -> tuple[str, str, dict[str, Any]]:
@@ -150,6 +156,7 @@ def _allowed(feature: Feature) -> tuple[str, str, dict[str, Any]]:
 def _about_missing(name: str, quality: Quality) -> Iterator[Expected]:
     if name in quality.largest_missing:
         most = quality.largest_missing[name]
-        arguments = {"column": name, "mostly": 1 - most}
         rule = f"{name} is missing in at most {most:.0%} of the rows"
-        yield Expected(rule, quality.missing_severity, "ExpectColumnValuesToNotBeNull", arguments)
+        yield Expected(
+            rule, quality.missing_severity, "ExpectColumnValuesToNotBeNull", {"column": name}, mostly=1 - most
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -11,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from connectors.mistakes import in_words
-from connectors.yaml_lines import PLAIN_SCALARS, Place, parse
+from connectors.yaml_lines import PLAIN_SCALARS, Document, Place, parse
 from spinney.errors import StudyInvalid
 from spinney.study import Study
 
@@ -25,7 +26,7 @@ def read_study(path: str | Path) -> Study:
     """The study in a file, or StudyInvalid with every mistake in it."""
     study = read_settings(path, Study)
     if wrong := list(_unknown_units(study)):
-        lines = parse(_text(path)).lines
+        lines = _parsed(_text(path)).lines
         raise _invalid(path, [(_line(lines, place), words) for place, words in wrong])
     return study
 
@@ -51,7 +52,7 @@ def _line(lines: Mapping[Place, int], place: Place) -> int:
 
 def read_settings(path: str | Path, model: type[Model]) -> Model:
     """Any pydantic model from a YAML file; mistakes read like `study.yaml:14 features[3].range: needs a number`."""
-    document = parse(_text(path))
+    document = _parsed(_text(path))
     mistakes = document.mistakes
     if document.data is None:
         raise _invalid(path, mistakes or [(1, "the file is empty")])
@@ -62,6 +63,12 @@ def read_settings(path: str | Path, model: type[Model]) -> Model:
     if mistakes:
         raise _invalid(path, mistakes)
     return settings
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Document:
+    """A night reads the same files in several steps, and YAML with its lines is slow to parse."""
+    return parse(text)
 
 
 def write_study(study: Study, path: str | Path, notes: Sequence[str] = ()) -> None:

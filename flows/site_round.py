@@ -12,6 +12,7 @@ from pydantic import Field
 
 from connectors.admission import NOT_NEEDED, WAITING
 from connectors.checked import Checked
+from connectors.preload import preload
 from connectors.pull import PullReport
 from connectors.report_gather import site_facts
 from connectors.site_file import read_site
@@ -73,6 +74,7 @@ def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | Non
 
 def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     """The night itself; one that came to nothing has a report, too, and keeps the champion."""
+    preload(local_registry=not nights.site.registry.tracking)
     tonight = Tonight()
     try:
         part = answered(nights, night, tonight)

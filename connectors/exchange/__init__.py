@@ -151,7 +151,8 @@ class Exchange:
     def poll(self, look: Callable[[], int], patience: timedelta, clock: Clock | None = None) -> int:
         """Call `look`, which says how much is missing, until nothing is or the patience is over; what is missing then.
 
-        Less and less often, and often again after something came. A store that is away is waited for, too.
+        Less and less often, and often again after something came: at most a quarter of the time that was waited is lost
+        until something is seen. A store that is away is waited for, too.
         """
         clock = clock or SystemClock()
         end, nap, before = clock.monotonic() + patience.total_seconds(), self._store.first_nap, 0
@@ -166,7 +167,7 @@ class Exchange:
             if not missing or left <= 0:
                 break
             clock.sleep(min(nap, left))
-            nap = min(nap * 1.5, self._store.longest_nap)
+            nap = min(nap * 1.25, self._store.longest_nap)
         if trouble:  # nobody is absent because the mailbox was
             raise TransientExchangeError(f"at the deadline, with {missing} messages unseen: {trouble}")
         return missing

@@ -12,15 +12,17 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
+from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from connectors.memory import write_whole
+from connectors.memory import DiskFull, installation_folder, write_whole
 from connectors.registry.lineage import PREFIX
 from spinney.errors import SpinneyError
 
@@ -64,13 +66,32 @@ _MIGRATING = threading.Lock()  # MLflow's migrations are not for two threads at 
 def ensure_database(path: Path) -> None:
     """MLflow's SQLite database, whole or not at all: a kill leaves none that is half migrated."""
     if not path.exists():
-        with _MIGRATING:
-            write_whole(path, _migrated())
+        write_whole(path, empty_database())
+
+
+def empty_database() -> bytes:
+    """A migrated database with nothing in it."""
+    with _MIGRATING:
+        return _empty_database()
 
 
 @cache
+def _empty_database() -> bytes:
+    """Kept with the installation that it fits: seventy migrations take longer than most rounds' steps."""
+    shared = installation_folder()
+    if shared is None:
+        return _migrated()
+    template = shared / f"mlflow-{installed('mlflow')}.db"
+    with suppress(OSError):  # not there yet, or another user's
+        return template.read_bytes()
+    made = _migrated()
+    with suppress(OSError, DiskFull):
+        write_whole(template, made)
+    return made
+
+
 def _migrated() -> bytes:
-    """An empty database. Its hundreds of small commits are made in memory where that can be had: they take seconds."""
+    """Hundreds of small commits, made in memory where that can be had: on a disk they take seconds."""
     quiet_mlflow()
     from mlflow import MlflowClient
 
@@ -161,8 +182,7 @@ class Store:
         self._forget_unfinished(name, tags[KEY])
         run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
         self.client.log_artifacts(run.info.run_id, str(files))
-        for figure, value in figures.items():
-            self.client.log_metric(run.info.run_id, figure, value)
+        self._log(run.info.run_id, figures)
         self.client.set_terminated(run.info.run_id)
         self._ensure_registered(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
@@ -202,6 +222,13 @@ class Store:
         """A version and its files."""
         self.client.delete_model_version(version.name, str(version.number))
         self._delete_run(version.run)
+
+    def _log(self, run_id: str, figures: Mapping[str, float]) -> None:
+        """All in one transaction."""
+        from mlflow.entities import Metric
+
+        now = time.time_ns() // 1_000_000
+        self.client.log_batch(run_id, [Metric(name, value, now, step=0) for name, value in figures.items()])
 
     def _delete_run(self, run_id: str) -> None:
         from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository

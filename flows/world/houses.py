@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from prefect import Flow
 from prefect.client.orchestration import get_client
+from prefect.flow_engine import run_flow_sync
 
 from connectors.village import COORDINATOR, Village
 from flows.coordinator_round import CoordinatorRound, coordinator_round
@@ -21,20 +23,23 @@ from flows.site_round import SiteRound, site_round
 
 def run_houses(village: Village, night: int) -> int:
     """Run all flows at once; says how many failed."""
+    flows: dict[str, tuple[Flow[..., Any], dict[str, Any]]] = {
+        name: (site_round, {"night": SiteRound(site=village.site_file(name), number=night)}) for name in village.sites
+    }
+    flows[COORDINATOR] = (
+        coordinator_round,
+        {"night": CoordinatorRound(coordinator=village.coordinator_file, number=night)},
+    )
+    # One after the other, as a schedule makes them: a server with SQLite that is asked for several at once
+    # sends all but one away, and they come again seconds later.
     with get_client(sync_client=True) as client:
-        client.hello()  # in one thread first: Prefect must not find its server in five threads at once
-    with ThreadPoolExecutor(len(village.sites) + 1) as houses:
-        running = {site: houses.submit(_site, village, site, night) for site in village.sites}
-        running[COORDINATOR] = houses.submit(_coordinator, village, night)
-        return sum(one.exception() is not None for one in running.values())
-
-
-def _site(village: Village, name: str, night: int) -> dict[str, Any]:
-    return site_round(SiteRound(site=village.site_file(name), number=night))
-
-
-def _coordinator(village: Village, night: int) -> dict[str, Any]:
-    return coordinator_round(CoordinatorRound(coordinator=village.coordinator_file, number=night))
+        runs = {
+            house: client.create_flow_run(flow, parameters=flow.serialize_parameters(given))
+            for house, (flow, given) in flows.items()
+        }
+    with ThreadPoolExecutor(len(flows)) as houses:
+        running = [houses.submit(run_flow_sync, flow, runs[house], given) for house, (flow, given) in flows.items()]
+        return sum(one.exception() is not None for one in running)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from connectors import locks
-from connectors.memory import private_folder
+from connectors.memory import installation_folder, private_folder
 from connectors.world.leftovers import end_noted
 from flows.world.prefect_server import (
     PrefectServer,
@@ -23,7 +23,6 @@ from flows.world.prefect_server import (
     start_process,
     stop_process,
     template_file,
-    template_folder,
 )
 from flows.world.setting import LOCK, Tell, World, found, refuse_strangers, tonight
 from spinney.errors import SpinneyError
@@ -81,7 +80,7 @@ def running(world: World, night: int, tell: Tell) -> Iterator[PrefectServer]:
     """Tonight's world and its Prefect server, which starts while the data are written."""
     found(world, tell)
     end_noted(world.folder / "prefect")
-    cache = template_folder(world.folder)
+    cache = installation_folder() or world.folder
     server = PrefectServer(world.folder / "prefect", template_file(cache))
     if not server.template.exists():
         tell("making Prefect's database, once for all worlds")

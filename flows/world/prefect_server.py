@@ -140,16 +140,6 @@ def template_file(cache: Path) -> Path:
     return cache / f"prefect-{version('prefect')}.db"
 
 
-def template_folder(otherwise: Path) -> Path:
-    """Where a template is kept for all worlds: with the environment that it fits."""
-    shared = Path(sys.prefix) / "share" / "spinney"
-    try:
-        shared.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return otherwise
-    return shared if os.access(shared, os.W_OK) else otherwise
-
-
 def start_process(
     command: Sequence[str | Path], environment: Mapping[str, str], log_file: Path, *, outlives: bool = False
 ) -> subprocess.Popen[bytes]:

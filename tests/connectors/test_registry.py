@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from connectors.house import RegistrySettings
-from connectors.registry import LATE, Registry, RegistryFailed, Version, lineage_of
+from connectors.registry import LATE, Registry, RegistryFailed, Version, lineage_of, store
 from spinney.saved import ModelRefused
 from tests.servers.migrated import registry_in
 from tests.spinney.federations import Wood, cohorts, study
@@ -339,3 +339,25 @@ def test_a_database_of_another_mlflow_is_one_clear_line(tmp_path):
         database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
     with pytest.raises(RegistryFailed, match=r"MLflow refuses: .*out-of-date database schema"):
         registry.champion("wood")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The database of a new house
+
+
+def test_an_empty_database_is_migrated_once_per_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_migrated", lambda: b"made")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "installation"))
+    fresh = store._empty_database.__wrapped__
+    assert fresh() == b"made"
+    monkeypatch.setattr(store, "_migrated", lambda: pytest.fail("migrated again"))
+    assert fresh() == b"made"
+
+
+def test_where_the_installation_can_not_be_written_every_process_migrates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder can be made here")
+    monkeypatch.setattr(store, "_migrated", lambda: b"made")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "file"))
+    assert store._empty_database.__wrapped__() == b"made"

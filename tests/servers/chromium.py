@@ -99,6 +99,14 @@ class Browser:
             button = "none" if kind == "mouseMoved" else "left"
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
 
+    def open_tab(self, name: str, patience: float = PATIENCE) -> None:
+        """Press a tab as a person does: again where the page was not ready for the first time."""
+        end = time.monotonic() + patience
+        while not self._selected(name):
+            assert time.monotonic() < end, f"the tab {name!r} does not open at {self.address}"
+            self.click("tab", name, patience)
+            time.sleep(1)
+
     def fill(self, role: str, name: str, text: str) -> None:
         """Click into a field, and type over what it holds."""
         self.click(role, name)
@@ -142,6 +150,12 @@ class Browser:
             before = place
             time.sleep(0.2)
         return place
+
+    def _selected(self, tab: str) -> bool:
+        nodes = self.call("Accessibility.getFullAXTree")["nodes"]
+        tabs = [node for node in nodes if node.get("role", {}).get("value") == "tab"]
+        (states,) = [node["properties"] for node in tabs if node.get("name", {}).get("value") == tab] or [[]]
+        return any(one["name"] == "selected" and one["value"].get("value") for one in states)
 
     def _place(self, role: str, name: str) -> tuple[float, float] | None:
         for node in self.call("Accessibility.getFullAXTree")["nodes"]:

@@ -66,7 +66,7 @@ def clicked(prefect_server: PrefectServer, group: Village, browser: Browser, scr
     browser.click("button", "Run")
     browser.click("menuitem", "Custom run")
     browser.await_text("Which round. Empty: the next, or the one that was begun.")
-    browser.click("tab", "int")
+    browser.open_tab("int")
     browser.fill("spinbutton", "*", "1")
     browser.photograph(screenshots / "form.png")
     submit(browser)
@@ -121,7 +121,7 @@ def test_what_came_of_the_round_is_shown_with_the_run(
     prefect_server: PrefectServer, clicked: FlowRun, browser: Browser, screenshots: Path
 ):
     browser.visit(f"{prefect_server.ui}/v2/runs/flow-run/{clicked.id}", 1280)
-    browser.click("tab", "Artifacts")
+    browser.open_tab("Artifacts")
     for words in ("breast-round", "Who took part, and who was absent.", "Seconds and bytes of every step."):
         browser.await_text(words)
     browser.photograph(screenshots / "artifacts.png")
@@ -134,6 +134,6 @@ def test_what_came_of_the_round_is_shown_with_the_run(
         browser.await_text(name)
     browser.photograph(screenshots / "sites.png")
     browser.visit(f"{prefect_server.ui}/v2/runs/flow-run/{clicked.id}", 1280)
-    browser.click("tab", "Task Runs")
+    browser.open_tab("Task Runs")
     browser.await_text("ask 3 sites to grow")
     browser.photograph(screenshots / "steps.png")

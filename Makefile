@@ -37,7 +37,7 @@ demo: $(READY) ## A whole night of four made-up hospitals in demo/ (NIGHT=2 for 
 	$(BIN)/spinney demo night --night $(NIGHT) --out $(DEMO) $(ARGS)
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations=15 --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
 
 test-services: $(READY) ## Run the tests that talk to real servers and browsers.
 	$(BIN)/python -m pytest $(SERVICES_SIDE_BY_SIDE) --durations=10 tests/services tests/chaos -m "not chaos" $(ARGS)

@@ -20,24 +20,26 @@ from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_table, breast_village, simulated
 
 SITES = ("ash", "birch", "cedar")
+ENOUGH = {"choice": {"fewest_test_patients": 5}, "split": {"newest": 0}}  # whatever the key of the vault deals out
 
 pytestmark = pytest.mark.usefixtures("village")
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[Simulation]:
-    made = breast_village(tmp_path_factory.mktemp("reference"), SITES)
-    return [simulated(made, breast_study(), number) for number in (1, 2)]
+    made = breast_village(tmp_path_factory.mktemp("reference"), SITES, **ENOUGH)
+    return [simulated(made, breast_study(**ENOUGH), number) for number in (1, 2)]
 
 
 @pytest.fixture
 def village(tmp_path: Path, results: list[Simulation], monkeypatch: pytest.MonkeyPatch) -> Village:
     """Ash: version 1 in use, version 2 a candidate."""
-    made = breast_village(tmp_path, SITES)
+    made = breast_village(tmp_path, SITES, **ENOUGH)
+    study = breast_study(**ENOUGH)
     registry = registry_in(made.home("ash"))
     for number, result in enumerate(results, start=1):
         outcome = result.outcomes["ash"]
-        registry.register(breast_study(), outcome, lineage_of(breast_study(), "ash", outcome.model, number))
+        registry.register(study, outcome, lineage_of(study, "ash", outcome.model, number))
         if number == 1:
             registry.promote("breast", 1)
     monkeypatch.chdir(made.folder / "ash")

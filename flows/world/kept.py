@@ -20,6 +20,7 @@ from typing import Any
 import httpx
 
 from connectors.memory import private_folder, write_whole
+from connectors.world.leftovers import end_noted
 from flows.world.night import WrongNight, alone, end_orphans, running
 from flows.world.prefect_server import (
     PrefectServer,
@@ -74,6 +75,7 @@ def down(world: World) -> bool:
     for pid in known["processes"] if state(world) is not None else ():
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
+    end_noted(world.folder / "prefect")  # what a keeper that was slow to end could not end itself
     (world.folder / UP).unlink(missing_ok=True)
     return True
 

@@ -37,13 +37,15 @@ def demo(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def left_running(folder: Path) -> list[str]:
-    """Processes that speak of this folder, or are in a session that was noted in it."""
+    """Processes that speak of this folder, or are in a session that was noted in it; the dead run no more."""
     noted = {path.read_text().split()[0] for path in folder.rglob("*.pid")} if folder.exists() else set()
     found = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True)
     return [
         line
         for line in found.stdout.splitlines()
-        if (str(folder) in line or line.split()[1] in noted) and str(os.getpid()) not in line.split()
+        if (str(folder) in line or line.split()[1] in noted)
+        and str(os.getpid()) not in line.split()
+        and not line.endswith("<defunct>")
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -165,14 +166,24 @@ def test_workers_of_the_hospitals_own_run_the_flows_as_well(prefect_server: Pref
     run = start("site-check/poplar-breast")
     with (tmp_path / "worker.log").open("wb") as log:
         worker = subprocess.Popen(
-            command, cwd=tmp_path, env=prefect_server.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            command,
+            cwd=tmp_path,
+            env=prefect_server.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background
         )
     try:
         done = await_state(run, lambda run: run.state.is_final(), (tmp_path / "worker.log").read_text)
         assert done.state.name == "Completed"
     finally:
         worker.terminate()
-        worker.wait(60)
+        try:
+            worker.wait(60)
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -58,7 +58,7 @@ format: $(READY) ## Format the code and mend what ruff can mend.
 bench: $(READY) ## Measure everything into build/bench/; takes hours (ARGS="core speed --data DIR" for some).
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-quick: $(READY) ## The same at the smallest sizes, in three minutes: does it run, and roughly?
+bench-quick: $(READY) ## The same at the smallest sizes: does it run, and roughly?
 	$(BIN)/python -m benchmarks --quick $(ARGS)
 
 bench-compare: $(READY) ## Name what got slower, larger or less accurate: OLD=a.json NEW=b.json.

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import pint
-from lark.exceptions import LarkError
-
 UNKNOWN = "unknown unit"
 INCONVERTIBLE = "unit can't be converted"
 NO_UNIT = "no unit"
@@ -42,6 +39,8 @@ def is_unit(unit: str) -> bool:
 
 @cache
 def _computed(unit: str, target: str, molar_mass: float | None) -> Conversion | str:
+    from pint import PintError
+
     there, here = _parsed(unit), _parsed(target)
     if there is None or here is None:
         return UNKNOWN
@@ -53,7 +52,7 @@ def _computed(unit: str, target: str, molar_mass: float | None) -> Conversion | 
             at = [
                 float(registry.Quantity(x * there.magnitude, there.units).to(here.units).magnitude) for x in (0, 1, 2)
             ]
-    except pint.PintError:
+    except PintError:
         return INCONVERTIBLE
     zero, one, two = (x / here.magnitude for x in at)
     if abs((two - one) - (one - zero)) > 1e-9 * max(abs(zero), abs(one), abs(two)):
@@ -64,10 +63,13 @@ def _computed(unit: str, target: str, molar_mass: float | None) -> Conversion | 
 @cache
 def _parsed(unit: str) -> Any:
     """A pint quantity; annotations such as {score} count as nothing, as UCUM says."""
+    from lark.exceptions import LarkError  # both are slow to load, and whoever reads site.yaml comes by here
+    from pint import PintError
+
     plain = _ANNOTATION.sub("", unit.strip()).rstrip("/.") or "1"
     try:
         quantity = _registry().from_ucum(plain)
-    except (LarkError, pint.PintError, ValueError):
+    except (LarkError, PintError, ValueError):
         return None
     return quantity if hasattr(quantity, "magnitude") else _registry().Quantity(1, quantity)
 

@@ -22,7 +22,6 @@ from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, t
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
-from connectors.tables import check_names
 from spinney.definition import Kind
 from spinney.errors import SourceFailed
 from spinney.settings import Settings
@@ -139,6 +138,8 @@ class Sql:
 
 def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Progress) -> int:
     """Stream a query's rows into a file, batch by batch, and say how many there were."""
+    from connectors.tables import check_names  # loads pandas, which reading site.yaml does not need
+
     count = 0
     try:
         names = [str(name).lower() for name in result.keys()]  # noqa: SIM118 (no mapping)

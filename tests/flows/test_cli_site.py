@@ -396,6 +396,13 @@ def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> No
     assert answer.stdout.endswith("HEAVY []\n")
 
 
+def test_whoever_only_reads_site_yaml_does_not_wait_for_tables_and_units() -> None:
+    heavy = {"pandas", "pint", "lark", "scipy", "sklearn", "great_expectations", "mlflow", "prefect"}
+    code = f"import sys, connectors.site_file\nprint(sorted({heavy!r} & set(sys.modules)))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout == "[]\n"
+
+
 def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_path: Path) -> None:
     variables = [
         {"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"},

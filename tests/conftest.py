@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.servers.prefect_server import PrefectServer, migrated_database
+from connectors.memory import installation_folder
+from tests.servers.prefect_server import PrefectServer, migrated_database, used_here
 
 settings.register_profile("steady", derandomize=True, deadline=None)
 if os.environ.get("CI"):  # the same cases every time: a merge is no place for a surprise
@@ -29,30 +30,11 @@ def _patience(item: pytest.Item) -> float:
 @pytest.fixture(scope="session")
 def prefect_database(request: pytest.FixtureRequest) -> Path:
     """A database that a Prefect server can start on at once: `with PrefectServer(folder, prefect_database)`."""
-    return migrated_database(request.config.cache.mkdir("prefect-database"))
+    return migrated_database(installation_folder() or request.config.cache.mkdir("prefect-database"))
 
 
 @pytest.fixture(scope="session")
 def prefect_server(prefect_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrefectServer]:
     """One real server for the whole session; this process and those that inherit its environment use it."""
-    folder = tmp_path_factory.mktemp("prefect")
-    with PrefectServer(folder, prefect_database) as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in server.settings.items():
-            patch.setenv(name, value)
-        import prefect.context
-        from prefect.settings import Profile
-
-        with prefect.context.use_profile(Profile(name="tests", settings={}), include_current_context=False) as settings:
-            # threads know no context: without this, they would have what was set when Prefect was imported
-            patch.setattr(prefect.context, "GLOBAL_SETTINGS_CONTEXT", settings)
-            yield server
-            _say_everything()
-
-
-def _say_everything() -> None:
-    """Logs and events of this process go out while the server is there; later, they would be waited for in vain."""
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-
-    APILogWorker.drain_all(timeout=20)
-    EventsWorker.drain_all(timeout=20)
+    with PrefectServer(tmp_path_factory.mktemp("prefect"), prefect_database) as server, used_here(server):
+        yield server

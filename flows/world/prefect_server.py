@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 
 import httpx
 
+from connectors import locks
 from connectors.world.guard import guarded
 from connectors.world.leftovers import note
 from spinney.errors import SpinneyError
@@ -121,18 +122,24 @@ def migrated_database(cache: Path) -> Path:
     """An empty database of this Prefect version, made once and kept: making it takes longer than starting a server."""
     template = template_file(cache)
     if not template.exists():
-        home = cache / f"migrating-{os.getpid()}"
-        home.mkdir(parents=True)
-        command = [PREFECT, "server", "database", "upgrade", "-y"]
-        environment = clean_environment() | quiet_settings(home)
-        try:
-            subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)  # noqa: S603
-            (home / "prefect.db").replace(template)
-        except subprocess.SubprocessError:
-            raise ServerFailed(f"Prefect could not make its database in {cache}; is the disk full?") from None
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        with locks.in_turn(cache / f".{template.name}.lock"):  # who comes meanwhile waits, and does not make another
+            if not template.exists():
+                _migrate(cache / f"migrating-{os.getpid()}", template)
     return template
+
+
+def _migrate(home: Path, template: Path) -> None:
+    home.mkdir()
+    command = [PREFECT, "server", "database", "upgrade", "-y"]
+    environment = clean_environment() | quiet_settings(home)
+    try:
+        subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)  # noqa: S603
+        (home / "prefect.db").replace(template)
+    except subprocess.SubprocessError:
+        raise ServerFailed(f"Prefect could not make its database in {home.parent}; is the disk full?") from None
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def template_file(cache: Path) -> Path:

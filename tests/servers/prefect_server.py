@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pytest
 
 from flows.world import prefect_server
 from flows.world.prefect_server import clean_environment, migrated_database, quiet_settings
 
-__all__ = ["PrefectServer", "clean_environment", "migrated_database", "quiet_settings", "wait_until"]
+__all__ = ["PrefectServer", "clean_environment", "migrated_database", "quiet_settings", "used_here", "wait_until"]
 T = TypeVar("T")
 
 
@@ -31,6 +34,31 @@ class PrefectServer(prefect_server.PrefectServer):
         from prefect.client.orchestration import get_client
 
         return get_client(sync_client=True)
+
+
+@contextmanager
+def used_here(server: PrefectServer) -> Iterator[None]:
+    """Flows of this process, and of those that inherit its environment, run on this server."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.settings.items():
+            patch.setenv(name, value)
+        import prefect.context
+        from prefect.settings import Profile
+
+        with prefect.context.use_profile(Profile(name="tests", settings={}), include_current_context=False) as settings:
+            # threads know no context: without this, they would have what was set when Prefect was imported
+            patch.setattr(prefect.context, "GLOBAL_SETTINGS_CONTEXT", settings)
+            yield
+            _say_everything()
+
+
+def _say_everything() -> None:
+    """Logs and events of this process go out while the server is there; later, they would be waited for in vain."""
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    APILogWorker.drain_all(timeout=20)
+    EventsWorker.drain_all(timeout=20)
 
 
 def wait_until(look: Callable[[], T], seconds: float, explain: Callable[[], object] = lambda: "nothing more") -> T:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.servers.prefect_server import PrefectServer
+from connectors import locks
+from flows.world.prefect_server import template_file
+from tests.servers.prefect_server import PrefectServer, migrated_database
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]
 
@@ -56,3 +59,12 @@ def test_the_server_of_the_unit_unpacks_its_pages_where_it_may_write(prefect_dat
         page = httpx.get(server.ui, follow_redirects=True, trust_env=False)
     assert (page.status_code, "<html" in page.text) == (200, True)
     assert [*(tmp_path / "prefect" / "ui").rglob("index.html")]
+
+
+def test_whoever_needs_a_database_while_another_process_makes_it_waits_and_takes_that_one(tmp_path: Path):
+    template = template_file(tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        with locks.in_turn(tmp_path / f".{template.name}.lock"):
+            waiting = pool.submit(migrated_database, tmp_path)
+            template.write_bytes(b"made by the other process")
+        assert waiting.result(60).read_bytes() == b"made by the other process"

@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.prefect_server import PrefectServer, used_here
+
 
 @pytest.fixture(scope="session")
-def prefect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Starts once for this folder's tests (it takes 15 seconds or more); says where results would be stored."""
-    storage = tmp_path_factory.mktemp("prefect")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PREFECT_LOCAL_STORAGE_PATH", str(storage))
-        patch.setenv("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-        patch.setenv("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-        patch.setenv("DO_NOT_TRACK", "1")
-        from prefect.testing.utilities import prefect_test_harness
-
-        with prefect_test_harness(server_startup_timeout=120):
-            yield storage
+def prefect(prefect_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Starts once for this folder's tests, and nobody else uses it; says where everything is that Prefect keeps."""
+    with PrefectServer(tmp_path_factory.mktemp("prefect"), prefect_database) as server, used_here(server):
+        yield server.home

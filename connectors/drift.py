@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri  # scipy.stats takes half a second to import
 
 from connectors.vault import CohortRef, Vault
 from spinney.cohort import cohort_from_frame
@@ -120,7 +120,7 @@ def _shift(name: str, old: NDArray[np.int64], new: NDArray[np.int64], patients: 
     used = (old + new) > 0
     before, now = (_shares(counts[used]) for counts in (old, new))
     index = float(np.sum((now - before) * np.log(now / before)))
-    chance = float(chi2.ppf(1 - CHANCE, max(int(used.sum()) - 1, 1))) * sum(1 / max(count, 1) for count in patients)
+    chance = float(chdtri(max(int(used.sum()) - 1, 1), CHANCE)) * sum(1 / max(count, 1) for count in patients)
     return Shift(name, index, chance)
 
 

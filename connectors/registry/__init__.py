@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,14 +82,11 @@ class Registry:
 
     def version(self, study: str, which: str | int) -> Version:
         """The version with this number or alias."""
-        found = self.find(study, which)
-        if found is None:
-            raise RegistryFailed(f"there is no {self.name_of(study)} {which} in the registry; see: spinney model list")
-        return found
+        return self._version(study, self.versions(study), which)
 
     def find(self, study: str, which: str | int) -> Version | None:
         """The version with this number or alias, if there is one."""
-        return next((one for one in self.versions(study) if str(which) in (*one.aliases, str(one.number))), None)
+        return _find(self.versions(study), which)
 
     def champion(self, study: str) -> tuple[Version, FederatedForest] | None:
         """The model in use."""
@@ -121,8 +118,7 @@ class Registry:
 
     def promote(self, study: str, number: int) -> Version:
         """Make a version the champion; the one before it becomes `previous`."""
-        with locked(self.folder):
-            return self._promote(study, self.version(study, number))
+        return self._in_use(study, number)
 
     def settle(self, study: str, number: int, promote: bool) -> Version:
         """Promote or leave a round's candidate, once: a re-run doesn't undo what people did since.
@@ -130,24 +126,23 @@ class Registry:
         A yes that comes late leaves the model of a newer round in its place.
         """
         with locked(self.folder):
-            version = self.version(study, number)
+            known = self.versions(study)
+            version = self._version(study, known, number)
             if version.said("settled"):
                 return version
-            fate = KEPT if not promote else LATE if self.newer(study, version) else PROMOTED
+            fate = KEPT if not promote else LATE if _newer(known, version) else PROMOTED
             if fate == PROMOTED:
-                self._promote(study, version)
+                self._promote(known, version)
             self.store.tag(version, "settled", fate)
         return self.version(study, number)
 
     def newer(self, study: str, version: Version) -> Version | None:
         """What a version must not take the place of: a later round's model in use, or one that waits for a decision."""
-        later = (one for one in self.versions(study) if one.round > version.round and PREVIOUS not in one.aliases)
-        return next((one for one in later if CHAMPION in one.aliases or not one.said("settled")), None)
+        return _newer(self.versions(study), version)
 
     def rollback(self, study: str) -> Version:
         """The previous champion is champion again; a second rollback takes the first one back."""
-        with locked(self.folder):
-            return self._promote(study, self.version(study, PREVIOUS))
+        return self._in_use(study, PREVIOUS)
 
     def withdraw(self, study: str, site: str, until: int | None = None) -> list[Version]:
         """Take a house's trees out of every model up to a round, and delete the versions that held them.
@@ -189,22 +184,37 @@ class Registry:
         version = next((one for one in known if one.said("key") == lineage.key), None)
         if version is None:
             files = _written(_emptied(self.folder / "work"), model, lineage, evidence, precision)
-            version = self.store.create(name, files, lineage.tags(), figures)
+            self.store.create(name, files, lineage.tags(), figures, {one.run for one in known})
             shutil.rmtree(files.parent)
+            known = self.store.versions(name)
+            version = next(one for one in known if one.said("key") == lineage.key)
         newest = all(version.number >= one.number for one in known)
         if newest and not version.aliases and not version.said("settled"):
             self.store.point(CANDIDATE, name, version.number)
         return self.version(lineage.study, version.number)
 
-    def _promote(self, study: str, version: Version) -> Version:
-        name, champion = self.name_of(study), self.find(study, CHAMPION)
+    def _version(self, study: str, known: Sequence[Version], which: str | int) -> Version:
+        found = _find(known, which)
+        if found is None:
+            raise RegistryFailed(f"there is no {self.name_of(study)} {which} in the registry; see: spinney model list")
+        return found
+
+    def _in_use(self, study: str, which: str | int) -> Version:
+        """Let a version be the champion, whatever was decided before."""
+        with locked(self.folder):
+            known = self.versions(study)
+            version = self._version(study, known, which)
+            self._promote(known, version)
+        return self.version(study, version.number)
+
+    def _promote(self, known: Sequence[Version], version: Version) -> None:
+        champion = _find(known, CHAMPION)
         if champion is None or champion.number != version.number:
             if champion is not None:
-                self.store.point(PREVIOUS, name, champion.number)
-            self.store.point(CHAMPION, name, version.number)
+                self.store.point(PREVIOUS, champion.name, champion.number)
+            self.store.point(CHAMPION, version.name, version.number)
         if CANDIDATE in version.aliases:
-            self.store.unpoint(CANDIDATE, name)
-        return self.version(study, version.number)
+            self.store.unpoint(CANDIDATE, version.name)
 
     def _holds(self, version: Version, site: str, until: int | None) -> bool:
         if until is not None and version.round > until:
@@ -243,6 +253,15 @@ class Registry:
         with self.store.files(version, path) as file:
             found: dict[str, Any] = json.loads(file.read_bytes())
         return found
+
+
+def _find(known: Sequence[Version], which: str | int) -> Version | None:
+    return next((one for one in known if str(which) in (*one.aliases, str(one.number))), None)
+
+
+def _newer(known: Sequence[Version], version: Version) -> Version | None:
+    later = (one for one in known if one.round > version.round and PREVIOUS not in one.aliases)
+    return next((one for one in later if CHAMPION in one.aliases or not one.said("settled")), None)
 
 
 def _written(

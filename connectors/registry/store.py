@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property, wraps
@@ -55,8 +55,12 @@ def quiet_mlflow() -> Any:
         warnings.filterwarnings("ignore", module=r"mlflow\.")  # it warns about type hints of its own
         import mlflow
         import mlflow.pyfunc
+        from mlflow.utils import requirements_utils
 
     logging.getLogger("mlflow").setLevel(logging.ERROR)
+    # Or it reads the list of files of every installed package, to warn that what runs now might not be installed.
+    if getattr(requirements_utils, "_MODULES_TO_PACKAGES", {}) is None:
+        requirements_utils._MODULES_TO_PACKAGES = {}
     return mlflow
 
 
@@ -177,17 +181,18 @@ class Store:
         return sorted(made, key=lambda version: -version.number)
 
     @explained
-    def create(self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float]) -> Version:
-        """Keep a folder of files, one of them `model`, as a new version."""
-        self._forget_unfinished(name, tags[KEY])
+    def create(
+        self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float], finished: Collection[str]
+    ) -> None:
+        """Keep a folder of files, one of them `model`, as a new version; `finished` are the runs that have one."""
+        self._forget_unfinished(name, tags[KEY], finished)
         run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
         self.client.log_artifacts(run.info.run_id, str(files))
         self._log(run.info.run_id, figures)
         self.client.set_terminated(run.info.run_id)
         self._ensure_registered(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
-        made = self.client.create_model_version(name, source, run.info.run_id, tags=dict(tags))
-        return next(version for version in self.versions(name) if version.number == int(made.version))
+        self.client.create_model_version(name, source, run.info.run_id, tags=dict(tags))
 
     @contextmanager
     def files(self, version: Version, path: str) -> Iterator[Path]:
@@ -239,11 +244,9 @@ class Store:
             shutil.rmtree(self._artifacts / run_id, ignore_errors=True)
         self.client.delete_run(run_id)
 
-    def _forget_unfinished(self, name: str, key: str) -> None:
-        experiment = self._experiment(name)
-        known = {version.run for version in self.versions(name)}
-        for run in self.client.search_runs([experiment], f"tags.`{KEY}` = '{key}'"):
-            if run.info.run_id not in known:
+    def _forget_unfinished(self, name: str, key: str, finished: Collection[str]) -> None:
+        for run in self.client.search_runs([self._experiment(name)], f"tags.`{KEY}` = '{key}'"):
+            if run.info.run_id not in finished:
                 self._delete_run(run.info.run_id)
 
     def _experiment(self, name: str) -> str:

@@ -106,6 +106,16 @@ def test_no_file_of_a_version_is_a_pickle_and_none_tells_of_a_patient(registry, 
     assert example["data"] == [[0.5] * 4]
 
 
+def test_registering_does_not_look_through_everything_that_is_installed(registry, wood, monkeypatch):
+    from mlflow.utils import requirements_utils
+
+    looked = []
+    monkeypatch.setattr(requirements_utils, "_MODULES_TO_PACKAGES", None)  # as in a new process
+    monkeypatch.setattr("importlib_metadata.packages_distributions", lambda: looked.append(True) or {})
+    register(registry, wood)
+    assert not looked
+
+
 def test_a_version_says_where_it_comes_from(registry, wood):
     version = register(registry, wood)
     lineage, model = registry.lineage(version), wood.outcomes["elm"].model

@@ -23,7 +23,7 @@ from benchmarks.harness import CANNOT_RUN, hardware, machine
 
 PACKAGE = "benchmarks"
 STARTS = 'if __name__ == "__main__":'
-NO_PARTS = ("__main__", "compare", "harness", "rounds_process")
+NO_PARTS = ("__main__", "compare", "harness", "rounds_process", "speed_peers")
 RESULTS = Path("build/bench")
 TOGETHER = "all.json"
 

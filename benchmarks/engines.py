@@ -1,19 +1,19 @@
-"""Growing trees: one thread and two, a Dask cluster, scikit-learn alone, scikit-learn-intelex where it is installed.
+"""Growing trees: one thread and two, a Dask cluster, scikit-learn alone, and scikit-learn-intelex.
 
-    python -m benchmarks.engines [--quick] [--json FILE] [--write]
-    uv run --with scikit-learn-intelex python -m benchmarks.engines
+    python -m benchmarks.engines --write
 
 Every run is a process of its own, and the engines take turns. One row per patient, so that all can be compared; the
 AUROC is of rows that no tree has seen, by the trees as they leave the house where we know what each was grown on.
+scikit-learn-intelex comes from an environment in build/peers/, made at the first run.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.harness import Figure, Measured, command, table
+from benchmarks.speed_peers import INTELEX as INTELEX_PEER
+from benchmarks.speed_peers import NotInstalled
 from connectors.dask_cluster import DaskSettings, cluster_of
 from spinney.export import Rounding, export_forest
 from spinney.forest_site import forest_digest
@@ -35,6 +37,15 @@ COLUMNS, HELD_OUT = 30, 10_000
 GRID = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)
 INTELEX = "scikit-learn-intelex, its own bootstrap"
 INTELEX_OURS = "scikit-learn-intelex, our bootstrap"
+HEAD = (
+    "engine",
+    "seconds",
+    "peak MiB",
+    "AUROC",
+    "same trees as one thread",
+    "the same every time",
+    "fewest patients in a leaf before the recount",
+)
 Trees = tuple[Sequence[Any], Any]
 Told = dict[str, float | str]
 
@@ -131,41 +142,44 @@ def _peak() -> float:
 def measure(asked: argparse.Namespace) -> Measured:
     """All engines in turns."""
     count, trees, turns = (4_000, 10, 1) if asked.quick else (40_000, 100, 3)
-    names = [name for name in ENGINES if "intelex" not in name or find_spec("sklearnex")]
-    found: dict[str, list[Told]] = {name: [] for name in names}
-    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
-        for _ in range(turns):
-            for name in names:
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    found[name].append(pool.apply(run, (name, count, trees, cluster.scheduler_address)))
+    missing = _missing(asked.quick)
+    names = [name for name in ENGINES if not (missing and "intelex" in name)]
+    found = _in_turns(names, count, trees, turns)
     lines = [_line(name, found[name], found[names[0]][0]["digest"]) for name in names]
-    told = table(
-        [
-            "engine",
-            "seconds",
-            "peak MiB",
-            "AUROC",
-            "same trees as one thread",
-            "the same every time",
-            "fewest patients in a leaf before the recount",
-        ],
-        lines,
-    )
-    export = [float(one["export"]) for one in found[names[0]]]
+    export = Figure("engines/export", "s", tuple(float(one["export"]) for one in found[names[0]]))
     told = (
         f"{trees} trees of depth {ForestSettings().max_depth} on {count:,} x {COLUMNS} rows; median of {turns}, "
-        f"smallest and largest. Export of ours in two threads: {Figure('', 's', tuple(export)).told()} s.\n\n{told}"
+        f"smallest and largest. Export of ours in two threads: {export.told()} s.\n\n{table(HEAD, lines)}"
     )
-    if len(names) < len(ENGINES):
-        told += "\n\nscikit-learn-intelex is not installed here and was left out."
-    elif not asked.quick:
+    if not missing:
         told += f"\n\n{_gaps(count // 10)}"
     figures = [
         Figure(f"engines/{name}/{what}", unit, tuple(float(one[what]) for one in found[name]), better)
         for name in names
-        for what, unit, better in (("seconds", "s", "less"), ("memory", "MiB", "less"), ("auroc", "", "more"))
+        for what, unit, better in (("seconds", "s", "less"), ("memory", "MiB", "less"), ("auroc", "AUROC", "more"))
     ]
-    return Measured([*figures, Figure("engines/export", "s", tuple(export))], told)
+    return Measured([*figures, export], told, missing)
+
+
+def _missing(quick: bool) -> list[str]:
+    """Why there is no scikit-learn-intelex; where there is, this process and those that it starts can import it."""
+    try:
+        INTELEX_PEER.ready(make=not quick)
+    except NotInstalled as reason:
+        return [str(reason)]
+    sys.path.append(str(INTELEX_PEER.libraries))
+    return []
+
+
+def _in_turns(names: Sequence[str], count: int, trees: int, turns: int) -> dict[str, list[Told]]:
+    """Who goes first changes from turn to turn."""
+    found: dict[str, list[Told]] = {name: [] for name in names}
+    with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster:
+        for turn in range(turns):
+            for name in names if turn % 2 == 0 else reversed(names):
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    found[name].append(pool.apply(run, (name, count, trees, cluster.scheduler_address)))
+    return found
 
 
 def _line(name: str, told: list[Told], reference: Any) -> list[str]:

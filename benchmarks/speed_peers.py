@@ -1,10 +1,16 @@
-"""The peers' own environments, made once with pinned versions under build/peers/."""
+"""The peers' own environments, made once with pinned versions under build/peers/.
+
+    python -m benchmarks.speed_peers             # make all that are not there yet; more than 2 GB
+
+A part of the benchmarks makes those that it needs by itself; quick runs only use what is there.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,13 +38,19 @@ class Peer:
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
+    @property
+    def libraries(self) -> Path:
+        """For peers that are libraries: a folder for the end of `sys.path`, so that our own versions come first."""
+        return Path(sysconfig.get_path("purelib", vars={"base": str(self.folder)}))
+
     def ready(self, make: bool = True) -> Path:
         """Its interpreter; made at the first time, unless only what is there may be used."""
         marker, wanted = self.folder / "installed.txt", "\n".join(self.packages)
-        if marker.exists() and marker.read_text(encoding="utf-8") == wanted:
+        if self.python.exists() and marker.exists() and marker.read_text(encoding="utf-8") == wanted:
             return self.python
         if not make:
-            raise NotInstalled(f"{self.name} is not installed yet, and a quick run installs nothing")
+            how = "`python -m benchmarks.speed_peers` makes it"
+            raise NotInstalled(f"{self.name} has no environment yet, and a quick run makes none: {how}")
         shutil.rmtree(self.folder, ignore_errors=True)
         print(f"making an environment for {self.name} ...", file=sys.stderr, flush=True)
         for words in self._commands():
@@ -63,3 +75,20 @@ class Peer:
 FLOWER = Peer("flower", ("flwr[simulation]==1.41.0", *SHARED))
 FLARE = Peer("flare", ("nvflare==2.9.0", "xgboost==3.2.0", "tensorboard==2.21.0", *SHARED))
 PYRATE = Peer("pyrate", ("fhir-pyrate==0.2.6", *SHARED[:2]))
+INTELEX = Peer("intelex", ("scikit-learn-intelex==2026.2.0", *SHARED))
+
+
+def main() -> int:
+    """Make them all; 1 if one can't be made."""
+    failed = 0
+    for peer in (FLOWER, FLARE, PYRATE, INTELEX):
+        try:
+            print(f"{peer.name}: {peer.ready().relative_to(ROOT)}", flush=True)
+        except NotInstalled as reason:
+            print(reason, file=sys.stderr)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

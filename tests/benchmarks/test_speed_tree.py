@@ -26,6 +26,20 @@ if os.fork() == 0:
 time.sleep(3)
 """
 
+CARELESS = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave no trace with their parent
+if os.fork() == 0:
+    while time.process_time() < 1.5:
+        pass
+    time.sleep(1)
+    os._exit(0)
+try:
+    os.wait()
+except ChildProcessError:
+    pass
+"""
+
 MEASURE = """
 import sys
 from pathlib import Path
@@ -49,3 +63,11 @@ def test_a_daemon_that_a_command_leaves_behind_is_counted_and_ended(tmp_path):
     assert peak >= 200
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_processor_time_of_processes_that_nobody_waits_for_is_counted(tmp_path):
+    (tmp_path / "daemon.py").write_text(CARELESS)
+    words = [sys.executable, "-c", MEASURE, str(tmp_path)]
+    answer = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert float(answer.stdout.split()[1]) >= 1

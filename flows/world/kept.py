@@ -98,7 +98,8 @@ def keep(world: World) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     night = next(number for number in range(1, 61) if not world.is_done(number))
     with alone(world.folder), running(world, night, _say) as server, ExitStack() as parts:
-        end_orphans(server.api)
+        with server.http() as client:
+            end_orphans(client)
         parts.callback((world.folder / UP).unlink, missing_ok=True)
         registry, address = _registry(world, server)
         serving = start_process(
@@ -137,14 +138,15 @@ def _await(processes: Mapping[str, subprocess.Popen[bytes]], server: PrefectServ
             if process.poll() is not None:
                 raise ServerFailed(f"{name} has ended; its last words are in {server.home}")
         try:
-            answer = httpx.post(f"{server.api}/deployments/count", json={}, timeout=10, trust_env=False)
-            there = httpx.get(f"{registry}/health", timeout=10, trust_env=False)
+            answer = client.post("deployments/count", json={})
+            there = client.get(f"{registry}/health")
         except httpx.HTTPError:
             return False
         return answer.status_code == there.status_code == 200 and answer.json() >= houses
 
-    if not wait_until(ready, STARTS_WITHIN):
-        raise ServerFailed(f"not everything answers; last words are in {server.home}")
+    with server.http() as client:
+        if not wait_until(ready, STARTS_WITHIN):
+            raise ServerFailed(f"not everything answers; last words are in {server.home}")
 
 
 def _say(words: str) -> None:

@@ -56,19 +56,19 @@ def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
     """Run a night that has not been run; says how many seconds it took after everything was set up."""
     if night > 1 and not world.is_done(night - 1):
         raise WrongNight(f"night {night} follows night {night - 1}, which has not been run; run that one first")
-    with alone(world.folder), running(world, night, tell) as server:
-        end_orphans(server.api)
+    with alone(world.folder), running(world, night, tell) as server, server.http() as client:
+        end_orphans(client)
         tell(f"night {night}: five flows under {server.ui}")
         began = time.monotonic()
         command = [sys.executable, "-m", "flows.world.houses", str(world.folder), str(night)]
         houses = start_process(command, server.environment, server.home / "houses.log")
         try:
             while houses.poll() is None:
-                show(look(server.api, night))
+                show(look(client, night))
                 time.sleep(LOOK_EVERY)
         finally:
             stop_process(houses, patience=5)
-        doing = look(server.api, night)
+        doing = look(client, night)
         show(doing)
     if not world.is_done(night):
         raise NightFailed(_why(doing, server.home / "houses.log"))
@@ -112,13 +112,13 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def look(api: str, night: int) -> dict[str, Doing]:
+def look(client: httpx.Client, night: int) -> dict[str, Doing]:
     """What every house is at; nothing while the server has no answer."""
     try:
-        runs = [run for run in reversed(_ask(api, "flow_runs", {})) if run["state_type"] != "CRASHED"]
+        runs = [run for run in reversed(_ask(client, "flow_runs", {})) if run["state_type"] != "CRASHED"]
         newest = {house: run for run in runs if (house := _whose(run, night))}
         ids = [run["id"] for run in newest.values()]
-        steps = _ask(api, "task_runs", {"flow_runs": {"id": {"any_": ids}}}) if ids else []
+        steps = _ask(client, "task_runs", {"flow_runs": {"id": {"any_": ids}}}) if ids else []
     except (httpx.HTTPError, ValueError):
         return {}
     last: dict[str, str] = {}
@@ -138,17 +138,17 @@ def _whose(run: Mapping[str, Any], night: int) -> str:
     return Path(file).parent.name if asked.get("number") == night else ""
 
 
-def end_orphans(api: str) -> None:
+def end_orphans(client: httpx.Client) -> None:
     """Runs whose processes were stopped with everything else would look alive for ever."""
     lost = {"state": {"type": "CRASHED", "message": "stopped with its world"}, "force": True}
-    for run in _ask(api, "flow_runs", {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}):
-        httpx.post(f"{api}/flow_runs/{run['id']}/set_state", json=lost, timeout=10, trust_env=False).raise_for_status()
+    for run in _ask(client, "flow_runs", {"flow_runs": {"state": {"type": {"any_": ["RUNNING", "PENDING"]}}}}):
+        client.post(f"flow_runs/{run['id']}/set_state", json=lost).raise_for_status()
 
 
-def _ask(api: str, what: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _ask(client: httpx.Client, what: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Runs by Prefect's API, the newest first."""
     content = {**wanted, "sort": "EXPECTED_START_TIME_DESC", "limit": 200}
-    answer = httpx.post(f"{api}/{what}/filter", json=content, timeout=10, trust_env=False)
+    answer = client.post(f"{what}/filter", json=content)
     answer.raise_for_status()
     found: list[dict[str, Any]] = answer.json()
     return found

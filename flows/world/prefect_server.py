@@ -75,8 +75,9 @@ class PrefectServer:
         command = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
         self._process = start_process(command, self.environment | own | self._settings, self.log_file)
         try:
-            if not wait_until(self._answers, STARTS_WITHIN):
-                raise ServerFailed(f"the Prefect server does not answer; its last words are in {self.log_file}")
+            with self.http() as client:
+                if not wait_until(lambda: self._answers(client), STARTS_WITHIN):
+                    raise ServerFailed(f"the Prefect server does not answer; its last words are in {self.log_file}")
         except BaseException:
             self.stop()
             raise
@@ -91,11 +92,15 @@ class PrefectServer:
     def log(self) -> str:
         return self.log_file.read_text(encoding="utf-8", errors="replace")[-3000:]
 
-    def _answers(self) -> bool:
+    def http(self) -> httpx.Client:
+        """For asking its API. Making one takes longer than a question, so whoever asks often keeps it."""
+        return httpx.Client(base_url=self.api, timeout=10, trust_env=False)
+
+    def _answers(self, client: httpx.Client) -> bool:
         if self._process is None or self._process.poll() is not None:
             raise ServerFailed(f"the Prefect server has stopped; its last words are in {self.log_file}")
         try:
-            return httpx.get(f"{self.api}/health", timeout=5, trust_env=False).status_code == 200
+            return client.get("health").status_code == 200
         except httpx.HTTPError:
             return False
 

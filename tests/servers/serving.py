@@ -102,12 +102,13 @@ def run_of(run: UUID) -> FlowRun:
 
 def await_state(run: UUID, wanted: Callable[[FlowRun], bool], explain: Callable[[], object] = str) -> FlowRun:
     """The run, as soon as it is in a state that is wanted."""
+    with get_client(sync_client=True) as client:  # one for all looks: making it costs more than a look
 
-    def look() -> FlowRun | None:
-        now = run_of(run)
-        return now if wanted(now) else None
+        def look() -> FlowRun | None:
+            now = client.read_flow_run(run)
+            return now if wanted(now) else None
 
-    return wait_until(look, PATIENCE, lambda: (run_of(run).state, explain()))
+        return wait_until(look, PATIENCE, lambda: (run_of(run).state, explain()))
 
 
 def add_settings(file: Path, settings: Mapping[str, Any]) -> None:

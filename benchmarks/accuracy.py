@@ -58,7 +58,7 @@ PARTS = {"heart": hospitals, "environments": environments}
 
 
 def _trees(asked: argparse.Namespace) -> int:
-    return 20 if asked.quick else 100
+    return 10 if asked.quick else 100
 
 
 def _options(parser: argparse.ArgumentParser) -> None:

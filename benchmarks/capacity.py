@@ -63,24 +63,22 @@ def masking(sites: int, trees: int) -> float:
 
 def measure(asked: argparse.Namespace) -> Measured:
     """Measure, fit, try the fit, and tell."""
-    sizes, unseen, trees = (sorted(asked.measure), asked.check, asked.trees)
+    sizes, unseen, trees, rows = sorted(asked.measure), asked.check, asked.trees, asked.rows
     if asked.quick:
-        sizes, unseen, trees = [4, 5, 6], 8, 20
-    seen = {sites: costs(sites, trees, asked.rows) for sites in sizes}
+        sizes, unseen, trees, rows = [4, 5, 6], 8, 10, 150
+    seen = {sites: costs(sites, trees, rows) for sites in sizes}
     known = np.array([*seen.values()]).T
     fits = [Polynomial.fit(sizes, column, degree).convert() for column, degree in zip(known, DEGREES, strict=True)]
-    truth = costs(unseen, trees, asked.rows)
+    truth = costs(unseen, trees, rows)
     figures = [
         Figure(f"{sites} sites/{name}", "s" if "seconds" in name else "B", (value,))
         for sites, values in {**seen, unseen: truth}.items()
         for name, value in zip(COLUMNS, values, strict=True)
     ]
-    told = (
-        f"{trees} trees a site, {asked.rows} made-up rows, 30 features; fitted to {', '.join(map(str, sizes))} sites:"
-    )
-    rows = [_row(sites, seen.get(sites), fits, trees) for sites in SHOWN]
+    told = f"{trees} trees a site, {rows} made-up rows, 30 features; fitted to {', '.join(map(str, sizes))} sites:"
+    lines = [_row(sites, seen.get(sites), fits, trees) for sites in SHOWN]
     return Measured(
-        figures, "\n\n".join([told, table(["sites", "", *COLUMNS], rows), _tried(fits, unseen, truth, sizes, known)])
+        figures, "\n\n".join([told, table(["sites", "", *COLUMNS], lines), _tried(fits, unseen, truth, sizes, known)])
     )
 
 

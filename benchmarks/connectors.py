@@ -34,7 +34,7 @@ def measure(asked: argparse.Namespace) -> Measured:
     """Files, then HTTP."""
     sizes, peers_up_to, asked_of_server, turns = asked.sizes, asked.peers_up_to, asked.served, TURNS
     if asked.quick:
-        sizes, peers_up_to, asked_of_server, turns = [10_000], 10_000, 5_000, 1
+        sizes, peers_up_to, asked_of_server, turns = [5_000], 5_000, 2_000, 1
     missing = [f"{name} can't be imported here" for name in ("polars", "fhirpathpy") if not _is_here(name)]
     taken: Taken = []
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:

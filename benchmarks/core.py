@@ -51,7 +51,7 @@ class Sizes:
     streamed_rows: int = 10_000_000
 
 
-QUICK = Sizes(rows=20_000, trees=40, scored_rows=20_000, scored_trees=40, streamed_rows=500_000)
+QUICK = Sizes(rows=10_000, trees=20, scored_rows=10_000, scored_trees=20, streamed_rows=200_000)
 
 
 @dataclass(frozen=True)

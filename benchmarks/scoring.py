@@ -46,7 +46,7 @@ class Sizes:
     turns: int = 3
 
 
-QUICK = Sizes(rows=100_000, trees=40, grown_rows=4_000, turns=1)
+QUICK = Sizes(rows=50_000, trees=20, grown_rows=4_000, turns=1)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ MANY, HUGE = 8_000, 32_000  # patients of a federation from which on it has fewe
 
 def measure(asked: argparse.Namespace) -> Measured:
     """All sweeps; a federation that several of them share runs once."""
-    usual = Effort(20, 2) if asked.quick else Effort(100, asked.repeats)
+    usual = Effort(10, 2) if asked.quick else Effort(100, asked.repeats)
     sweeps = [_end(sweep) for sweep in SWEEPS] if asked.quick else SWEEPS
     efforts = {one: _effort(one, usual) for sweep in sweeps for one in sweep.settings.values()}
     jobs = [(one, effort.trees, seed) for one, effort in efforts.items() for seed in range(effort.repeats)]

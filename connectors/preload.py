@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from threading import Thread
 
 from connectors.quality import great_expectations
@@ -23,6 +24,7 @@ def preload(local_registry: bool) -> Thread:
 def _load(local_registry: bool) -> None:
     with _uncollected():
         great_expectations()
+        import_module("spinney.model")  # scikit-learn
         quiet_mlflow()
         if local_registry:
             empty_database()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,10 @@ import pyarrow as pa
 
 from connectors.handover import Handover
 from connectors.vault import CohortRef, Vault
-from spinney.model import FederatedForest
 from spinney.study import Study
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 KEY_BYTES = 16
 

@@ -6,7 +6,7 @@ and both together against the digest, so that a model that opens gives the answe
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
@@ -16,8 +16,10 @@ from spinney.base import Name, Settings
 from spinney.encode import columns_of
 from spinney.errors import Refused
 from spinney.export import Rounding
-from spinney.model import FederatedForest
 from spinney.settings import Feature
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 LIMITS = codec.Limits(trees=1_000_000, depth=32, nodes=64_000_000)
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -83,6 +85,8 @@ def read_words(text: bytes) -> Words:
 
 def restore(words: Words, trees: bytes) -> FederatedForest:
     """The model that was saved, or ModelRefused or TreeRefused with the reason."""
+    from spinney.model import FederatedForest  # late, as in grow.py
+
     forest = codec.decode(trees, words.rounding, LIMITS)
     if len(forest) != len(words.owners):
         raise ModelRefused(f"{len(words.owners)} trees are described and {len(forest)} are there")

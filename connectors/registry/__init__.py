@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from connectors.keys import locked
 from connectors.memory import private_folder
@@ -21,11 +21,13 @@ from connectors.registry.loader import WORDS, read_model, read_saved_words, writ
 from connectors.registry.store import MODEL, RegistryFailed, Store, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
 from spinney.evidence import evidence_of, headline
-from spinney.model import FederatedForest
 from spinney.outcome import Outcome
 from spinney.saved import Words
 from spinney.settings import Feature
 from spinney.study import Study
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 __all__ = [
     "CANDIDATE",

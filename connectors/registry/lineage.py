@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.model import FederatedForest
 from spinney.study import Study
+
+if TYPE_CHECKING:
+    from spinney.model import FederatedForest
 
 PREFIX = "spinney."
 LONGEST_TAG = 4000  # MLflow takes 5000

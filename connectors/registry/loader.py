@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney.model import FederatedForest
 from spinney.saved import ModelRefused, Words, read_words, restore, save
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from spinney.model import FederatedForest
 
 WORDS, TREES = "model.json", "forest.spny"
 

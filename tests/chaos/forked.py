@@ -13,7 +13,8 @@ from multiprocessing.process import BaseProcess
 from connectors.village import COORDINATOR, Village
 from tests.chaos.house import run_house
 
-SLOW_TO_IMPORT = ["great_expectations", "mlflow", "flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
+FLOWS = ["flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
+SLOW_TO_IMPORT = ["great_expectations", "mlflow", "spinney.model", *FLOWS]
 
 
 def start_house(village: Village, house: str, environment: Mapping[str, str]) -> BaseProcess:

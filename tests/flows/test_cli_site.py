@@ -396,9 +396,19 @@ def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> No
     assert answer.stdout.endswith("HEAVY []\n")
 
 
-def test_whoever_only_reads_site_yaml_does_not_wait_for_tables_and_units() -> None:
-    heavy = {"pandas", "pint", "lark", "scipy", "sklearn", "great_expectations", "mlflow", "prefect"}
-    code = f"import sys, connectors.site_file\nprint(sorted({heavy!r} & set(sys.modules)))"
+TABLES = {"pandas", "pint", "lark", "scipy", "prefect"}
+MODELS = {"sklearn", "great_expectations", "mlflow"}
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [("connectors.site_file", TABLES | MODELS), ("flows.site_round", MODELS)],
+    ids=["read", "serve"],
+)
+def test_whoever_only_reads_site_yaml_or_serves_flows_does_not_wait_for_what_a_night_needs(
+    module: str, heavy: set[str]
+) -> None:
+    code = f"import sys, {module}\nprint(sorted({heavy!r} & set(sys.modules)))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert answer.stdout == "[]\n"
 

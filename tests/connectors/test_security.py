@@ -537,6 +537,6 @@ def test_every_refusal_says_where_and_why() -> None:
 
 def test_a_megabyte_is_sealed_and_opened_in_milliseconds() -> None:
     forest = bytes(8_000_000)
-    start = time.perf_counter()
+    start = time.process_time()
     opened(seal(forest, HERE, HOUSES["ash"], PEERS))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

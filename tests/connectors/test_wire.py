@@ -307,10 +307,10 @@ def test_more_than_the_limit_is_refused_unread() -> None:
     ],
 )
 def test_a_bomb_costs_neither_time_nor_memory(bomb: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(MessageRefused):
         wire.decode(bomb)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -363,6 +363,6 @@ def test_ten_thousand_forged_messages_of_every_kind_are_refused_or_are_messages_
 
 def test_the_counts_of_twenty_thousand_trees_are_read_at_once() -> None:
     data = wire.encode(PlainCounts(np.zeros((20_000, 4), np.int64)))
-    start = time.perf_counter()
+    start = time.process_time()
     wire.decode(data)
-    assert time.perf_counter() - start < 0.2
+    assert time.process_time() - start < 0.2

@@ -160,12 +160,14 @@ def test_no_patient_is_on_the_exchange_or_with_prefect(world: World, night: dict
 
 @pytest.mark.usefixtures("night")
 def test_a_second_run_says_that_the_night_is_done_and_shows_it(world: World):
-    began = time.monotonic()
+    before = os.times()
     answer = demo(world.folder)
+    after = os.times()
     assert answer.returncode == 0
     assert answer.stdout.startswith("night 1 is done; the next one: make demo NIGHT=2")
     assert "alder" in answer.stdout
-    assert time.monotonic() - began < 60
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    assert spent < 20, "of a processor, however busy the machine is; a night takes more"
 
 
 def test_the_next_night_knows_one_more_day(world: World, night: dict[str, Any]):

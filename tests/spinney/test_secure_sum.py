@@ -220,7 +220,7 @@ def test_twenty_sites_and_two_thousand_trees_are_masked_in_well_under_a_second()
     keys = {name: House(name).key for name in names}
     public = {name: secure_sum.public_key(key) for name, key in keys.items()}
     counts = np.ones((2000, 4), dtype=np.int64)
-    started = time.perf_counter()
+    started = time.process_time()
     secure_sum.mask(
         counts,
         name="site-07",
@@ -229,7 +229,7 @@ def test_twenty_sites_and_two_thousand_trees_are_masked_in_well_under_a_second()
         private_seed=secure_sum.new_seed(),
         binding=asking(names),
     )
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 # ---- What one answer shows -------------------------------------------------------------------------------------

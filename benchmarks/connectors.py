@@ -1,21 +1,21 @@
 """From FHIR resources to the finished table: rows per second and peak memory, side by side with other ways.
 
-    python -m benchmarks.connectors
-    python -m benchmarks.connectors --sizes 300000 --wide 1000 5000
+    python -m benchmarks.connectors --write
 
-From NDJSON on disk: beside plain pandas (a dict per resource), Polars, and a row per resource through FHIRPath. Over
-HTTP: REST pages and a Bulk Data export, beside FHIR-PYrate on the same server. Every way but FHIRPath and FHIR-PYrate
-builds the whole table, and the tables must agree. Each runs in a process of its own with a peak of memory of its own.
+From NDJSON on disk: beside plain pandas (a dict per resource), Polars, and a row per resource through FHIRPath; and
+studies of very many features. Over HTTP: REST pages and a Bulk Data export, beside FHIR-PYrate on the same server.
+Every way but FHIRPath and FHIR-PYrate builds the whole table, and the tables must agree. Each runs in a process of its
+own with a peak of memory of its own. Polars and FHIR-PYrate have environments in build/peers/, made at the first run.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import multiprocessing
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,42 +24,59 @@ from benchmarks.connectors_data import make
 from benchmarks.connectors_http import served, with_pyrate
 from benchmarks.connectors_ways import Built, over_http, spinney_wide, timed_way
 from benchmarks.harness import Figure, Measured, command, table
-from benchmarks.speed_peers import PYRATE, NotInstalled
+from benchmarks.speed_peers import POLARS, PYRATE, NotInstalled, versions
 
-TURNS = 3
+OURS = "files: spinney"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Observations, and features of wide studies."""
+
+    files: int = 100_000
+    many: int = 3_000_000  # for the product alone; 0: left out
+    served: int = 50_000
+    wide: tuple[int, ...] = (1_000, 5_000)
+    turns: int = 3
+
+
+QUICK = Sizes(files=5_000, many=0, served=2_000, wide=(100,), turns=1)
 Taken = list[tuple[str, int, Built]]
 
 
 def measure(asked: argparse.Namespace) -> Measured:
     """Files, then HTTP."""
-    sizes, peers_up_to, asked_of_server, turns = asked.sizes, asked.peers_up_to, asked.served, TURNS
-    if asked.quick:
-        sizes, peers_up_to, asked_of_server, turns = [5_000], 5_000, 2_000, 1
-    missing = [f"{name} can't be imported here" for name in ("polars", "fhirpathpy") if not _is_here(name)]
+    sizes, missing = QUICK if asked.quick else Sizes(), list[str]()
     taken: Taken = []
-    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        for size in sizes:
-            here = Path(folder) / str(size)
-            make(here, size)
-            taken += in_turns(_file_ways(here, size <= peers_up_to), size, turns if size <= peers_up_to else 1)
-        for features in asked.wide:
-            built = alone(spinney_wide, here, features)
-            taken.append((f"spinney, {features:,} features", sizes[-1], built))
-        make(Path(folder) / "served", asked_of_server)
-        with served(Path(folder) / "served") as addresses:
-            taken += in_turns(_http_ways(Path(folder), addresses, missing, not asked.quick), asked_of_server, turns)
+    with tempfile.TemporaryDirectory(dir=asked.folder) as name:
+        folder = Path(name)
+        make(folder / "files", sizes.files)
+        taken += in_turns(_file_ways(folder / "files", missing, not asked.quick), sizes.files, sizes.turns)
+        for features in sizes.wide:
+            built = alone(spinney_wide, folder / "files", features)
+            taken.append((f"{OURS}, {features:,} features", sizes.files, built))
+        if sizes.many:
+            make(folder / "many", sizes.many)
+            taken.append((OURS, sizes.many, alone(timed_way, "spinney", folder / "many")))
+        make(folder / "served", sizes.served)
+        with served(folder / "served") as addresses:
+            taken += in_turns(_http_ways(folder, addresses, missing, not asked.quick), sizes.served, sizes.turns)
     check_agreement(taken)
-    return Measured([*figures(taken)], told(taken), missing)
+    return Measured([*figures(taken)], f"{versions(POLARS, PYRATE)}\n\n{told(taken)}", missing)
 
 
-def _file_ways(folder: Path, with_peers: bool) -> dict[str, Callable[[], Built]]:
-    ways = {"files: spinney": lambda: alone(timed_way, "spinney", folder)}
-    if with_peers:
-        ways["files: pandas"] = lambda: alone(timed_way, "pandas", folder)
-        if _is_here("polars"):
-            ways["files: polars"] = lambda: alone(timed_way, "polars", folder)
-        if _is_here("fhirpathpy"):
-            ways["files: fhirpath, flat rows only"] = lambda: alone(timed_way, "fhirpath", folder)
+def _file_ways(folder: Path, missing: list[str], install: bool) -> dict[str, Callable[[], Built]]:
+    ways = {
+        OURS: lambda: alone(timed_way, "spinney", folder),
+        "files: pandas": lambda: alone(timed_way, "pandas", folder),
+        "files: polars": lambda: alone(timed_way, "polars", folder),
+        "files: fhirpath, flat rows only": lambda: alone(timed_way, "fhirpath", folder),
+    }
+    try:
+        POLARS.importable(install)
+    except NotInstalled as reason:
+        missing.append(str(reason))
+        del ways["files: polars"]
     return ways
 
 
@@ -127,15 +144,7 @@ def told(taken: Taken) -> str:
     return table(head, rows)
 
 
-def _is_here(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
-
-
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100_000, 3_000_000], help="Observations in files")
-    parser.add_argument("--peers-up-to", type=int, default=100_000, help="largest size that the other ways get")
-    parser.add_argument("--served", type=int, default=50_000, help="Observations on the FHIR server")
-    parser.add_argument("--wide", type=int, nargs="*", default=[], help="also studies of so many features, last size")
     parser.add_argument("--folder", type=Path, help="where temporary files go")
 
 

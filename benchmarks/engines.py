@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.harness import Figure, Measured, command, table
 from benchmarks.speed_peers import INTELEX as INTELEX_PEER
-from benchmarks.speed_peers import NotInstalled
+from benchmarks.speed_peers import NotInstalled, versions
 from connectors.dask_cluster import DaskSettings, cluster_of
 from spinney.export import Rounding, export_forest
 from spinney.forest_site import forest_digest
@@ -149,7 +148,8 @@ def measure(asked: argparse.Namespace) -> Measured:
     export = Figure("engines/export", "s", tuple(float(one["export"]) for one in found[names[0]]))
     told = (
         f"{trees} trees of depth {ForestSettings().max_depth} on {count:,} x {COLUMNS} rows; median of {turns}, "
-        f"smallest and largest. Export of ours in two threads: {export.told()} s.\n\n{table(HEAD, lines)}"
+        f"smallest and largest. Export of ours in two threads: {export.told()} s. {versions(INTELEX_PEER)}\n\n"
+        f"{table(HEAD, lines)}"
     )
     if not missing:
         told += f"\n\n{_gaps(count // 10)}"
@@ -164,10 +164,9 @@ def measure(asked: argparse.Namespace) -> Measured:
 def _missing(quick: bool) -> list[str]:
     """Why there is no scikit-learn-intelex; where there is, this process and those that it starts can import it."""
     try:
-        INTELEX_PEER.ready(make=not quick)
+        INTELEX_PEER.importable(make=not quick)
     except NotInstalled as reason:
         return [str(reason)]
-    sys.path.append(str(INTELEX_PEER.libraries))
     return []
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -102,7 +103,7 @@ def measure(asked: argparse.Namespace) -> Measured:
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
                 costs.append(fresh.submit(cost, size).result())
             name = f"{axis} {getattr(size, axis):,}"
-            print(f"{name}: {costs[-1].total:.1f} s", flush=True)
+            print(f"{name}: {costs[-1].total:.1f} s", file=sys.stderr, flush=True)
             figures += [
                 Figure(f"{name}/processor", "s", (costs[-1].total,)),
                 Figure(f"{name}/peak memory", "MiB", (costs[-1].mib,)),

@@ -101,7 +101,9 @@ def command(
 
 def machine() -> str:
     """What the figures were taken on."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scikit-learn", "prefect", "spinney"))
+    versions = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "pandas", "scikit-learn", "prefect", "spinney")
+    )
     return f"Python {platform.python_version()}, {versions}; {hardware()}."
 
 

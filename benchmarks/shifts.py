@@ -41,9 +41,9 @@ def one_federation(job: tuple[Federation, int, int]) -> Seen:
 
 
 def _end(sweep: Sweep) -> Sweep:
-    """Only as much of it as can be had quickly."""
-    small = [(name, one) for name, one in sweep.settings.items() if _patients(one) < MANY]
-    return Sweep(sweep.title, dict(small[-1:]), sweep.odd)
+    """Of the smallest federations the one that is furthest from the usual."""
+    name = min(reversed(sweep.settings), key=lambda name: _patients(sweep.settings[name]))
+    return Sweep(sweep.title, {name: sweep.settings[name]}, sweep.odd)
 
 
 def _patients(federation: Federation) -> int:

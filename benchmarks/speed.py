@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.harness import CannotRun, Figure, Measured, command, table
 from benchmarks.speed_cases import Case
-from benchmarks.speed_peers import FLARE, FLOWER, ROOT, NotInstalled, Peer
+from benchmarks.speed_peers import FLARE, FLOWER, ROOT, NotInstalled, Peer, versions
 from benchmarks.speed_tree import Spent, spent
 
 SMALL = Case("breast cancer", trees=25)
@@ -84,7 +84,12 @@ class Results:
             raise CannotRun("; ".join(self.missing))
         figures = [figure for name in self.spent for figure in self._figures(case, name)]
         head = ["", "wall s", "x floor", "processor s", "peak MiB", "sites send", "sites fetch", "trees", "AUROC"]
-        return Measured(figures, f"{case.told}\n\n{table(head, self._rows())}", self.missing)
+        told = f"{case.told}; {self._turns()}. {versions(FLOWER, FLARE)}"
+        return Measured(figures, f"{told}\n\n{table(head, self._rows())}", self.missing)
+
+    def _turns(self) -> str:
+        turns = len(self.spent[FLOOR])
+        return f"median of {turns} turns (smallest to largest)" if turns > 1 else "measured once"
 
     def _figures(self, case: Case, name: str) -> Iterator[Figure]:
         runs, told = self.spent[name], self.told[name]

@@ -1,8 +1,6 @@
 """The same as benchmarks/speed.py at the size of real cohorts: 100,000 x 30 made-up rows, 4 sites x 100 trees.
 
-    python -m benchmarks.speed_large
-
-Once each, because every system grows 400 trees: about ten minutes on two cores.
+python -m benchmarks.speed_large --write
 """
 
 from __future__ import annotations
@@ -10,12 +8,11 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.harness import Measured, command
-from benchmarks.speed import FLOOR, UNSCORED, run, systems
+from benchmarks.speed import FLOOR, TURNS, UNSCORED, run, systems
 from benchmarks.speed_cases import Case
 
 LARGE = Case("100,000 rows", trees=100, rows=100_000, held_out=10_000)
 QUICK = Case("4,000 rows", trees=10, rows=4_000, held_out=1_000)
-TURNS = 1
 
 
 def measure(asked: argparse.Namespace) -> Measured:

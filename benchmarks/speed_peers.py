@@ -38,11 +38,6 @@ class Peer:
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
-    @property
-    def libraries(self) -> Path:
-        """For peers that are libraries: a folder for the end of `sys.path`, so that our own versions come first."""
-        return Path(sysconfig.get_path("purelib", vars={"base": str(self.folder)}))
-
     def ready(self, make: bool = True) -> Path:
         """Its interpreter; made at the first time, unless only what is there may be used."""
         marker, wanted = self.folder / "installed.txt", "\n".join(self.packages)
@@ -61,6 +56,11 @@ class Peer:
         marker.write_text(wanted, encoding="utf-8")
         return self.python
 
+    def importable(self, make: bool = True) -> None:
+        """For a peer that is a library: this process and those that it spawns can import it, after our own versions."""
+        self.ready(make)
+        sys.path.append(sysconfig.get_path("purelib", vars={"base": str(self.folder)}))
+
     def _commands(self) -> list[list[str]]:
         """With uv where it is; it is much faster than pip."""
         uv = next((str(one) for one in (ROOT / ".tools/bin/uv", shutil.which("uv")) if one and Path(one).exists()), "")
@@ -75,13 +75,20 @@ class Peer:
 FLOWER = Peer("flower", ("flwr[simulation]==1.41.0", *SHARED))
 FLARE = Peer("flare", ("nvflare==2.9.0", "xgboost==3.2.0", "tensorboard==2.21.0", *SHARED))
 PYRATE = Peer("pyrate", ("fhir-pyrate==0.2.6", *SHARED[:2]))
+POLARS = Peer("polars", ("polars==2.1.0",))
 INTELEX = Peer("intelex", ("scikit-learn-intelex==2026.2.0", *SHARED))
+
+
+def versions(*peers: Peer) -> str:
+    """What is installed for them, but for what is the same everywhere."""
+    own = [package.replace("==", " ") for peer in peers for package in peer.packages if package not in SHARED]
+    return f"Peers: {', '.join(own)}."
 
 
 def main() -> int:
     """Make them all; 1 if one can't be made."""
     failed = 0
-    for peer in (FLOWER, FLARE, PYRATE, INTELEX):
+    for peer in (FLOWER, FLARE, PYRATE, POLARS, INTELEX):
         try:
             print(f"{peer.name}: {peer.ready().relative_to(ROOT)}", flush=True)
         except NotInstalled as reason:

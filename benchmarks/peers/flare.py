@@ -48,7 +48,8 @@ def main() -> None:
     names = [f"site-{number}" for number in range(1, case["sites"] + 1)]
     set_per_site_config(recipe, {name: {"data_loader": CSVDataLoader(folder=str(folder))} for name in names})
     workspace = result.parent / "workspace"
-    recipe.execute(SimEnv(clients=names, num_threads=case["cores"], workspace_root=str(workspace)))
+    # with fewer threads than clients it ends and starts the clients' processes again and again
+    recipe.execute(SimEnv(clients=names, num_threads=len(names), workspace_root=str(workspace)))
     model = next(workspace.rglob("xgboost_model.json"))
     booster = xgb.Booster(model_file=str(model))
     table = pd.read_csv(folder / "held_out.csv", header=None).to_numpy(dtype=np.float32)

@@ -1,6 +1,8 @@
 """The same as benchmarks/speed.py at the size of real cohorts: 100,000 x 30 made-up rows, 4 sites x 100 trees.
 
-python -m benchmarks.speed_large --write
+    python -m benchmarks.speed_large --write
+
+Growing weighs more than starting here.
 """
 
 from __future__ import annotations

@@ -22,16 +22,22 @@ class StepFailed(SpinneyError):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Errors with a message for people pass; all others leave only their kind and place."""
+    """Errors with a message for people pass; all others leave only their kind and place. None takes another along."""
     try:
         yield
-    except SpinneyError:
-        raise
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StepFailed(f"{reason} at {_place(error)}; mend it and start the run again") from None
     except Exception as error:  # the boundary of the house: see the class above
-        raise StepFailed(f"{type(error).__name__} at {_place(error)}") from None
+        told = error if isinstance(error, SpinneyError) else StepFailed(_words(error))
+        try:
+            raise told from None
+        except SpinneyError:
+            told.__context__ = None  # Prefect stores errors, and a library (tblib) may pickle what they came from, too
+            raise
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.strerror or type(error).__name__} at {_place(error)}; mend it and start the run again"
+    return f"{type(error).__name__} at {_place(error)}"
 
 
 def quietly(work: Callable[P, R]) -> Callable[P, R]:

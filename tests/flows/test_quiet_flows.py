@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from tasks.quiet import StepFailed
+from spinney.errors import SourceFailed, SpinneyError
+from tasks.quiet import StepFailed, quiet
 
 FLOWS = {
     "site_round": "read_site",
@@ -28,3 +29,20 @@ def test_an_error_between_the_steps_of_a_flow_is_told_without_its_words(name: st
     with pytest.raises(StepFailed, match="ValueError at") as told:
         getattr(module, name).fn()
     assert "Quibblewick" not in str(told.value)
+
+
+def convert(otherwise: SpinneyError | None) -> None:
+    try:
+        float("Quibblewick, Z.")
+    except ValueError:
+        if otherwise is not None:
+            raise otherwise from None
+        raise
+
+
+@pytest.mark.parametrize("ours", [None, SourceFailed("the file can't be read")])
+def test_an_error_that_is_told_takes_along_no_error_that_it_came_from(ours: SpinneyError | None):
+    with pytest.raises(SpinneyError) as told, quiet():
+        convert(ours)
+    assert told.value.__cause__ is told.value.__context__ is None
+    assert isinstance(told.value, SourceFailed if ours else StepFailed)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from tblib import pickling_support
 
 from connectors import rounds, security, site_night
 from connectors.vault import CohortRef
@@ -71,6 +72,7 @@ class Nights:
 def nights(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer) -> Iterator[Nights]:
     """Three nights without a round, one whose round is disturbed twice, and one without trouble."""
     folder = tmp_path_factory.mktemp("canary")
+    store_the_worst()
     with pytest.MonkeyPatch.context() as patch:
         (folder / "temporary").mkdir()
         patch.setattr(tempfile, "tempdir", str(folder / "temporary"))
@@ -83,6 +85,13 @@ def nights(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServ
         with pytest.MonkeyPatch.context() as meanwhile:
             undisturbed(nights, meanwhile)
         yield nights
+
+
+def store_the_worst() -> None:
+    """Let errors be pickled with all that they came from, as Dask does for errors that it knows when it is imported."""
+    import flows.site_round  # noqa: F401 (has ours)
+
+    pickling_support.install()
 
 
 def made_village(folder: Path) -> Village:

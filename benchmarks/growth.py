@@ -96,11 +96,13 @@ def _peak() -> float:
 def measure(asked: argparse.Namespace) -> Measured:
     """All axes, or the one that was asked for."""
     figures, told = [], []
+    context = get_context("forkserver" if asked.quick else "spawn")  # imports take longer than small federations
+    context.set_forkserver_preload(["benchmarks.federations", "spinney.simulate"])
     for axis in asked.axis or AXES:
         sizes = AXES[axis][:2] if asked.quick else AXES[axis]
         costs = []
         for size in sizes:
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+            with ProcessPoolExecutor(1, mp_context=context) as fresh:
                 costs.append(fresh.submit(cost, size).result())
             name = f"{axis} {getattr(size, axis):,}"
             print(f"{name}: {costs[-1].total:.1f} s", file=sys.stderr, flush=True)

@@ -90,5 +90,5 @@ def test_a_night_that_somebody_starts_in_the_ui_ends_at_all_houses(world: World,
 @pytest.mark.usefixtures("there")
 def test_down_leaves_nothing_running_and_can_be_said_twice(world: World):
     assert spinney("down", "--out", world.folder).stdout == "everything has ended\n"
-    wait_until(lambda: left_running(world.folder) == [], 60, lambda: left_running(world.folder))
+    wait_until(lambda: left_running(world.folder) == [], 10, lambda: left_running(world.folder))
     assert spinney("down", "--out", world.folder).stdout.startswith("nothing is up in")

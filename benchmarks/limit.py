@@ -47,7 +47,8 @@ ROOMS = {  # modules by what they are for
     "hiding and summing counts": {"secure_sum", "summing"},
     "counting": {"score", "votes"},
     "choosing and measuring": {
-        "personalise", "judge", "metrics", "measure", "curves", "incumbent", "model", "weigh", "evidence", "outcome",
+        "personalise", "judge", "metrics", "intervals", "measure", "curves", "incumbent", "model", "weigh", "evidence",
+        "outcome",
     },
 }  # fmt: skip
 

@@ -19,9 +19,9 @@ import pandas as pd
 from connectors.drift import Drift, drift
 from connectors.predictions import in_utc
 from connectors.vault import CohortRef, Vault
-from spinney import metrics
 from spinney.encode import encode_label
-from spinney.metrics import Figure
+from spinney.intervals import intervals
+from spinney.metrics import Figure, weighted_auroc
 from spinney.settings import Choice
 from spinney.study import Study
 
@@ -100,8 +100,8 @@ def _blocks(newest_first: pd.DataFrame, fewest: int) -> Iterator[pd.DataFrame]:
 
 def _window(rows: pd.DataFrame, draws: int, seed: int) -> Window:
     y, said = rows["outcome"].to_numpy(dtype=np.int8), rows["probability"].to_numpy(dtype=np.float64)
-    ranking = {"auroc": metrics.weighted_auroc}
-    spans = metrics.intervals(y, {"model": said}, rows["patient"].to_numpy(str), ranking, resamples=draws, seed=seed)
+    ranking = {"auroc": weighted_auroc}
+    spans = intervals(y, {"model": said}, rows["patient"].to_numpy(str), ranking, resamples=draws, seed=seed)
     gap, error = abs(said.mean() - y.mean()), math.sqrt(float(np.sum(said * (1 - said)))) / len(rows)
     return Window(
         rows["index_time"].min().date(),

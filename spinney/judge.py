@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spinney import metrics
 from spinney.cohort import Cohort
+from spinney.intervals import delong, intervals, paired
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -43,13 +44,13 @@ class Judge:
         """By how much one leads the other, and the standard error of that."""
         lead = self.quality(rows, ahead) - self.quality(rows, behind)
         if self.metric == "auroc" and rows.patient_count == len(rows):
-            return lead, metrics.delong(rows.y, ahead, behind)[2]
+            return lead, delong(rows.y, ahead, behind)[2]
         measure = metrics.at_threshold(0.5, metrics.mcc)
         if self.metric == "mcc":  # each at its own threshold
             ahead, behind = _called(rows, ahead), _called(rows, behind)
         else:
             measure = metrics.RANKING_AND_ERROR[self.metric]
-        spread = metrics.paired(rows.y, ahead, behind, rows.patients, {"lead": measure}, RESAMPLES, self.seed)["lead"]
+        spread = paired(rows.y, ahead, behind, rows.patients, {"lead": measure}, RESAMPLES, self.seed)["lead"]
         return lead, (spread.high - spread.low) / (2 * NORMAL_95)
 
     def error(self, rows: Cohort, votes: Floats) -> float:
@@ -59,7 +60,7 @@ class Judge:
             votes = _called(rows, votes)
         else:
             measure = metrics.RANKING_AND_ERROR[self.metric]
-        spans = metrics.intervals(rows.y, {"one": votes}, rows.patients, {"it": measure}, RESAMPLES, self.seed)
+        spans = intervals(rows.y, {"one": votes}, rows.patients, {"it": measure}, RESAMPLES, self.seed)
         return (spans["one"]["it"].high - spans["one"]["it"].low) / (2 * NORMAL_95)
 
 

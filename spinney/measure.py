@@ -14,6 +14,7 @@ from spinney.cohort import Cohort
 from spinney.curves import curve
 from spinney.definition import PatientFeature
 from spinney.describe import rounded_rows
+from spinney.intervals import intervals, paired
 from spinney.metrics import Figure
 from spinney.outcome import Decision, Newest, Outcome, Subgroup
 from spinney.parts import NEWEST_SHARE, NO_TIMES, Part, unseen_newest
@@ -55,14 +56,14 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
         decision = replace(decision, notes=(*decision.notes, note))
         return Outcome(auroc=dict.fromkeys(shown), figures={}, calibration=None, gain={}, decision=decision, **base)
     seed, draws = study.split.seed, study.choice.bootstrap
-    spans = metrics.intervals(test.y, by_name, test.patients, resamples=draws, seed=seed)
+    spans = intervals(test.y, by_name, test.patients, resamples=draws, seed=seed)
     final = _final(by_name[decision.name], decision)
     figures = figures_of(test, final, decision, study)
     return Outcome(
         auroc={label: spans[name]["auroc"] for label, name in shown.items()},
         figures=figures,
         calibration=metrics.calibration(test.y, final),
-        gain=metrics.paired(test.y, final, by_name["local"], test.patients, resamples=draws, seed=seed),
+        gain=paired(test.y, final, by_name["local"], test.patients, resamples=draws, seed=seed),
         decision=decision,
         compared={label: spans[name] for label, name in shown.items()} | {"chosen": figures},
         curves={
@@ -93,7 +94,7 @@ def figures_of(rows: Cohort, final: Floats, decision: Decision, study: Study) ->
         "specificity": metrics.at_threshold(decision.threshold, metrics.specificity),
     }
     seed, draws = study.split.seed, study.choice.bootstrap
-    return metrics.intervals(rows.y, {"it": final}, rows.patients, wide, resamples=draws, seed=seed)["it"]
+    return intervals(rows.y, {"it": final}, rows.patients, wide, resamples=draws, seed=seed)["it"]
 
 
 def newest(chooser: Chooser, decision: Decision) -> Newest | None:
@@ -127,7 +128,7 @@ def _over_champion(chooser: Chooser, test: Cohort, final: Floats) -> Mapping[str
     calibration = chooser.incumbent.model.calibration_
     said = votes[both] if calibration is None else metrics.calibrated(votes[both], *calibration)
     seed, draws = study.split.seed, study.choice.bootstrap
-    return metrics.paired(rows.y, final[both], said, rows.patients, resamples=draws, seed=seed)
+    return paired(rows.y, final[both], said, rows.patients, resamples=draws, seed=seed)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Figures for yes-or-no classifiers, with intervals that resample patients and not rows.
+"""Figures for yes-or-no classifiers; how sure they are is in `spinney.intervals`.
 
 A row counts as positive where `y == 1`. A figure that needs both classes is NaN where one is absent: never a crash,
 never a number that means nothing. Scores may be tied; ties are handled exactly.
@@ -6,7 +6,7 @@ never a number that means nothing. Scores may be tied; ties are handled exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -17,13 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# What intervals resample: (y, score, weights of shape (resamples, rows)) -> one value per resample.
+# What can be resampled: (y, score, weights of shape (resamples, rows)) -> one value per resample.
 Metric = Callable[[Flags, Floats, Floats], Floats]
 
-Values = dict[str, dict[str, Floats]]  # model -> metric -> values
-
 CLIP = 1e-6  # below what a thousand trees with two-digit probabilities can tell apart, so clipping keeps their order
-BLOCK_CELLS = 1 << 18  # resamples x rows worked on at once: what fits a processor's cache
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Figure:
 
 def confusion(y: ArrayLike, positive: ArrayLike) -> tuple[int, int, int, int]:
     """Counts (tp, tn, fp, fn) of the rows called `positive` against the truth."""
-    truth, called = _rows(y, positive)
+    truth, called = checked(y, positive)
     tp, tn, fp, fn = _counts(truth, called > 0, np.ones((1, len(truth))))[0].astype(int).tolist()
     return tp, tn, fp, fn
 
@@ -114,64 +111,6 @@ RANKING_AND_ERROR: Mapping[str, Metric] = MappingProxyType(
 )
 
 
-# Intervals
-
-
-def intervals(
-    y: ArrayLike,
-    scores: Mapping[str, ArrayLike],
-    groups: ArrayLike,
-    metrics: Mapping[str, Metric] = RANKING_AND_ERROR,
-    resamples: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, dict[str, Figure]]:
-    """Each model's figures with percentile intervals: `intervals(...)["federated"]["auroc"].low`.
-
-    Patients (`groups`, one code per row) are drawn with replacement and bring all their rows. Those with a positive row
-    and those without are drawn apart, so every resample has both classes. Bounds are NaN where the value is.
-    """
-    values, draws = _resampled(y, scores, groups, metrics, resamples, seed)
-    return {
-        model: {name: _figure(values[model][name], draws[model][name], level) for name in metrics} for model in scores
-    }
-
-
-def paired(
-    y: ArrayLike,
-    scores_a: ArrayLike,
-    scores_b: ArrayLike,
-    groups: ArrayLike,
-    metrics: Mapping[str, Metric] = RANKING_AND_ERROR,
-    resamples: int = 1000,
-    seed: int = 0,
-    level: float = 0.95,
-) -> dict[str, Figure]:
-    """The difference a - b of each metric, with an interval from resamples that both models share."""
-    values, draws = _resampled(y, {"a": scores_a, "b": scores_b}, groups, metrics, resamples, seed)
-    return {
-        name: _figure(values["a"][name] - values["b"][name], draws["a"][name] - draws["b"][name], level)
-        for name in metrics
-    }
-
-
-def auroc_variance(y: ArrayLike, score: ArrayLike) -> float:
-    """DeLong's variance of one AUROC, rows taken as independent; NaN with fewer than two rows of a class."""
-    return _placement_variance(*_placements(*_rows(y, score)))
-
-
-def delong(y: ArrayLike, scores_a: ArrayLike, scores_b: ArrayLike) -> tuple[float, float, float]:
-    """(AUROC of a, AUROC of b, standard error of their difference) on the same rows.
-
-    Rows are taken as independent: with several rows per patient the error is too small, and `paired` is the honest way.
-    The areas are NaN with one class, the error with fewer than two rows of either.
-    """
-    positives_a, negatives_a = _placements(*_rows(y, scores_a))
-    positives_b, negatives_b = _placements(*_rows(y, scores_b))
-    variance = _placement_variance(positives_a - positives_b, negatives_a - negatives_b)
-    return auroc(y, scores_a), auroc(y, scores_b), float(np.sqrt(variance))
-
-
 # Calibration
 
 
@@ -201,7 +140,7 @@ def calibration(y: ArrayLike, p: ArrayLike, bins: int = 10) -> Calibration:
     bin, so there may be fewer. The expected error is the mean |observed - predicted| over bins, weighted by rows. Slope
     and intercept are fitted together; they are NaN where no finite fit exists (one class, or classes that p separates).
     """
-    truth, probability = _rows(y, p)
+    truth, probability = checked(y, p)
     if not len(truth):
         return Calibration((), np.nan, np.nan, np.nan)
     edges = np.quantile(probability, np.arange(1, bins) / bins)
@@ -223,7 +162,7 @@ def platt(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     Platt's, a little inside 0 and 1, which keeps the fit finite where the score separates the classes. One class gives
     slope 0; a score that ranks the wrong way gives a negative slope, for the caller to notice.
     """
-    truth, probability = _rows(y, score)
+    truth, probability = checked(y, score)
     positives, negatives = int(truth.sum()), int((~truth).sum())
     return _logistic(probability, np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2)))
 
@@ -246,7 +185,7 @@ def best_threshold(
     scores; one that calls every row positive is the lowest score itself; one that calls none is never offered. Tied
     scores are called alike. Among thresholds that serve equally, the highest wins: the fewest alarms.
     """
-    truth, scores = _rows(y, score)
+    truth, scores = checked(y, score)
     hits, alarms = (curve[0, 1:] for curve in _curves(truth, scores, np.ones((1, len(truth)))))
     if not len(truth) or hits[-1] == 0 or alarms[-1] == 0:
         return float("nan")
@@ -266,7 +205,8 @@ def best_threshold(
 # Below: what the figures share
 
 
-def _rows(y: ArrayLike, score: ArrayLike) -> tuple[Flags, Floats]:
+def checked(y: ArrayLike, score: ArrayLike) -> tuple[Flags, Floats]:
+    """Labels as flags and scores as numbers, or what is wrong with them."""
     truth, scores = np.asarray(y) == 1, np.asarray(score, dtype=np.float64)
     if truth.ndim != 1 or truth.shape != scores.shape:
         raise ValueError(f"one label and one score per row, got shapes {truth.shape} and {scores.shape}")
@@ -276,7 +216,7 @@ def _rows(y: ArrayLike, score: ArrayLike) -> tuple[Flags, Floats]:
 
 
 def _plain(metric: Metric, y: ArrayLike, score: ArrayLike) -> float:
-    truth, scores = _rows(y, score)
+    truth, scores = checked(y, score)
     return float(metric(truth, scores, np.ones((1, len(truth))))[0])
 
 
@@ -308,70 +248,6 @@ def _running(weights: Floats, ends: NDArray[np.int64]) -> Floats:
     sums = np.zeros((len(weights), weights.shape[1] + 1))
     np.cumsum(weights, axis=1, out=sums[:, 1:])
     return sums if len(ends) == sums.shape[1] else sums.take(ends, axis=1)
-
-
-def _resampled(
-    y: ArrayLike,
-    scores: Mapping[str, ArrayLike],
-    groups: ArrayLike,
-    metrics: Mapping[str, Metric],
-    resamples: int,
-    seed: int,
-) -> tuple[Values, Values]:
-    """Value of every metric for every model, on all rows (one) and on each resample (many)."""
-    models = {model: _rows(y, score) for model, score in scores.items()}
-
-    def measure(weights: Floats) -> Values:
-        return {model: {name: f(*rows, weights) for name, f in metrics.items()} for model, rows in models.items()}
-
-    blocks = [measure(weights) for weights in _patient_weights(np.asarray(y) == 1, groups, resamples, seed)]
-    draws = {m: {name: np.concatenate([block[m][name] for block in blocks]) for name in metrics} for m in models}
-    return measure(np.ones((1, np.size(y)))), draws
-
-
-def _patient_weights(y: Flags, groups: ArrayLike, resamples: int, seed: int) -> Iterator[Floats]:
-    """How often each row is in each resample, in blocks of resamples."""
-    patient = np.unique(np.asarray(groups), return_inverse=True)[1]
-    if patient.shape != y.shape:
-        raise ValueError(f"one patient code per row, got {patient.size} codes for {y.size} rows")
-    rng, patients = np.random.default_rng(seed), int(patient.max(initial=-1)) + 1
-    stratum = np.bincount(patient[y], minlength=patients) > 0
-    if stratum.all():  # every patient has a positive row, so it is the negative rows that a resample could lose
-        stratum = np.bincount(patient[~y], minlength=patients) > 0
-    strata = [np.flatnonzero(stratum), np.flatnonzero(~stratum)]
-    block = max(1, BLOCK_CELLS // max(1, len(y)))
-    for size in (min(block, resamples - done) for done in range(0, resamples, block)):
-        shift = np.arange(size)[:, None] * patients
-        drawn = [members[rng.integers(0, len(members), (size, len(members)))] for members in strata if len(members)]
-        cells = np.concatenate([(each + shift).ravel() for each in drawn] or [np.empty(0, dtype=np.intp)])
-        times = np.bincount(cells, minlength=size * patients).reshape(size, patients)
-        yield times.astype(np.float64)[:, patient]
-
-
-def _figure(value: Floats, draws: Floats, level: float) -> Figure:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Figure(float(value[0]), float(low), float(high))
-
-
-def _placements(y: Flags, score: Floats) -> tuple[Floats, Floats]:
-    """For each positive the share of negatives below it, for each negative that of positives above it; ties half."""
-    positives, negatives = score[y], score[~y]
-    ranks = _midranks(score)
-    below = (ranks[y] - _midranks(positives)) / max(1, len(negatives))
-    above = 1 - (ranks[~y] - _midranks(negatives)) / max(1, len(positives))
-    return below, above
-
-
-def _midranks(values: Floats) -> Floats:
-    _, where, times = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: Floats = (np.cumsum(times) - (times - 1) / 2)[where]
-    return ranks
-
-
-def _placement_variance(positives: Floats, negatives: Floats) -> float:
-    if min(len(positives), len(negatives)) < 2:
-        return float("nan")
-    return float(np.var(positives, ddof=1) / len(positives) + np.var(negatives, ddof=1) / len(negatives))
 
 
 def _logit(p: Floats) -> Floats:

@@ -1,9 +1,8 @@
-"""Figures against scikit-learn and against slow textbook code; intervals against what they promise."""
+"""Figures against scikit-learn and against slow textbook code."""
 
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 
 import numpy as np
@@ -14,46 +13,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, brier_score_loss, matthews_corrcoef, roc_auc_score
 
 from spinney import metrics
+from spinney.intervals import auroc_variance, delong, intervals
 from spinney.metrics import (
     auprc,
     auroc,
-    auroc_variance,
     best_threshold,
     brier,
     calibrated,
     calibration,
     confusion,
-    delong,
-    intervals,
     mcc,
-    paired,
     platt,
     sensitivity,
     specificity,
 )
-
-AUROC_ONLY = {"auroc": metrics.weighted_auroc}
-
-
-@st.composite
-def labelled_scores(draw):
-    """Both classes, and scores on a coarse grid so that ties are common."""
-    rows = draw(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), min_size=1, max_size=60))
-    rows += [(True, draw(st.integers(0, 12))), (False, draw(st.integers(0, 12)))]
-    y, steps = zip(*draw(st.permutations(rows)), strict=True)
-    return np.array(y), np.array(steps) / 12
-
-
-def patients(seed, number=200, signal=1.0, rows_each=2, models=1, shared=0.0):
-    """Rows of patients: a patient's rows share its label and part of its score; models share part of their noise."""
-    rng = np.random.default_rng(seed)
-    groups = np.repeat(np.arange(number), rows_each)
-    y = (np.arange(number) < number // 3)[groups]
-    common = rng.normal(size=number)[groups]
-    noise = [
-        math.sqrt(shared) * common + math.sqrt(1 - shared) * rng.normal(size=number)[groups] for _ in range(models)
-    ]
-    return y, groups, [1 / (1 + np.exp(-(signal * y + each))) for each in noise]
+from tests.spinney.scores import labelled_scores, patients
 
 
 @given(labelled_scores())
@@ -129,114 +103,6 @@ def test_scores_that_are_not_numbers_or_too_few_are_refused():
         auroc([0, 1], [0.5])
     with pytest.raises(ValueError, match="one patient code per row"):
         intervals([0, 1], {"model": [0.1, 0.2]}, [0])
-
-
-def textbook_delong(y, *scores):
-    """Covariance of AUROCs by comparing every positive with every negative, and each AUROC."""
-    kernels = []
-    for score in scores:
-        above = np.subtract.outer(score[y], score[~y])
-        kernels.append((above > 0) + 0.5 * (above == 0))
-    by_positive = np.array([kernel.mean(axis=1) for kernel in kernels])
-    by_negative = np.array([kernel.mean(axis=0) for kernel in kernels])
-    covariance = np.cov(by_positive) / y.sum() + np.cov(by_negative) / (~y).sum()
-    return [kernel.mean() for kernel in kernels], covariance
-
-
-@given(labelled_scores(), st.integers(0, 2**32 - 1))
-def test_delong_equals_the_textbook(rows, seed):
-    y, a = rows
-    y, a = np.append(y, [True, False]), np.append(a, [0.5, 0.5])
-    b = np.random.default_rng(seed).integers(0, 8, len(y)) / 8
-    (expected_a, expected_b), covariance = textbook_delong(y, a, b)
-    area_a, area_b, error = delong(y, a, b)
-    assert (area_a, area_b) == pytest.approx((expected_a, expected_b), abs=1e-12)
-    assert error**2 == pytest.approx(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1], abs=1e-12)
-    assert auroc_variance(y, a) == pytest.approx(covariance[0, 0], abs=1e-12)
-
-
-def test_a_model_does_not_differ_from_itself():
-    y, groups, (score,) = patients(seed=1)
-    assert delong(y, score, score)[2] == 0
-    assert set(paired(y, score, score, groups, resamples=50).values()) == {metrics.Figure(0.0, 0.0, 0.0)}
-
-
-def test_intervals_cover_the_truth_about_as_often_as_they_promise():
-    truth = 0.5 * (1 + math.erf(1 / 2))  # two normals, one standard deviation apart
-    covered = 0
-    for seed in range(120):
-        y, groups, (score,) = patients(seed)
-        figure = intervals(y, {"model": score}, groups, AUROC_ONLY, resamples=200, seed=seed)["model"]["auroc"]
-        covered += figure.low <= truth <= figure.high
-    assert 0.88 <= covered / 120 <= 0.99
-
-
-def test_rows_of_one_patient_are_not_taken_for_independent():
-    y, groups, (score,) = patients(seed=2, rows_each=5)
-    by_patient, by_row = (
-        intervals(y, {"model": score}, codes, AUROC_ONLY, seed=3)["model"]["auroc"]
-        for codes in (groups, np.arange(len(y)))
-    )
-    assert by_patient.high - by_patient.low > 1.8 * (by_row.high - by_row.low)
-
-
-def test_the_bootstrap_agrees_with_delong_where_each_patient_has_one_row():
-    y, groups, (score,) = patients(seed=4, rows_each=1, number=600)
-    figure = intervals(y, {"model": score}, groups, AUROC_ONLY, seed=5)["model"]["auroc"]
-    assert (figure.high - figure.low) / (2 * 1.96) == pytest.approx(math.sqrt(auroc_variance(y, score)), rel=0.1)
-
-
-def test_a_paired_interval_is_narrower_than_two_apart_for_models_that_agree():
-    y, groups, (a, b) = patients(seed=6, models=2, shared=0.9)
-    alone = intervals(y, {"a": a, "b": b}, groups, AUROC_ONLY)
-    apart = math.hypot(*(each["auroc"].high - each["auroc"].low for each in alone.values()))
-    together = paired(y, a, b, groups, AUROC_ONLY)["auroc"]
-    assert together.high - together.low < 0.6 * apart
-    assert together.value == pytest.approx(alone["a"]["auroc"].value - alone["b"]["auroc"].value)
-
-
-def test_every_resample_has_both_classes_even_when_nearly_nobody_has_the_other():
-    score = np.linspace(0, 1, 8)
-    rare_positive, rare_negative = np.arange(8) == 5, np.arange(8) != 5
-    pairs = np.repeat(np.arange(4), 2)  # every patient has a positive row, one has a negative one, too
-    for y, groups in ((rare_positive, np.arange(8)), (rare_negative, np.arange(8)), (rare_negative, pairs)):
-        figure = intervals(y, {"model": score}, groups, AUROC_ONLY, resamples=500)["model"]["auroc"]
-        assert np.isfinite([figure.low, figure.high]).all()
-
-
-def test_intervals_repeat_for_a_seed_and_change_with_it():
-    y, groups, (score,) = patients(seed=7)
-    first, again, other = (intervals(y, {"model": score}, groups, resamples=100, seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
-
-
-def test_patient_codes_are_only_names():
-    y, groups, (score,) = patients(seed=8)
-    assert intervals(y, {"m": score}, groups, resamples=50) == intervals(y, {"m": score}, groups * 7 + 3, resamples=50)
-
-
-def test_a_decision_can_be_resampled_like_a_ranking():
-    y, groups, (score,) = patients(seed=9)
-    wanted = {"mcc": metrics.at_threshold(0.6, mcc), "sensitivity": metrics.at_threshold(0.6, sensitivity)}
-    figures = intervals(y, {"model": score}, groups, wanted)["model"]
-    assert figures["mcc"].value == pytest.approx(matthews_corrcoef(y, score >= 0.6))
-    assert figures["sensitivity"].value == pytest.approx(np.mean(score[y] >= 0.6))
-    assert all(figure.low < figure.value < figure.high for figure in figures.values())
-
-
-def test_a_higher_level_gives_a_wider_interval():
-    y, groups, (score,) = patients(seed=10)
-    narrow, wide = (
-        intervals(y, {"model": score}, groups, AUROC_ONLY, level=level)["model"]["auroc"] for level in (0.8, 0.99)
-    )
-    assert wide.low < narrow.low < narrow.high < wide.high
-
-
-def test_a_thousand_resamples_of_five_thousand_rows_take_seconds():
-    y, groups, scores = patients(seed=11, number=2500, models=3)
-    started = time.process_time()
-    intervals(y, dict(zip("abc", scores, strict=True)), groups, AUROC_ONLY)
-    assert time.process_time() - started < 5
 
 
 def test_a_calibrated_score_keeps_its_meaning():

@@ -9,6 +9,7 @@ import pytest
 
 from spinney import metrics
 from spinney.cohort import Cohort
+from spinney.intervals import delong
 from spinney.parts import Part
 from spinney.personalise import Chooser, Outcome
 from tests.spinney.federations import Wood, cohort, cohorts, study
@@ -142,7 +143,7 @@ def test_the_guard_works_by_the_study_s_metric(metric):
 def test_the_standard_error_of_a_lead_is_delong_s_for_one_row_per_patient(another_concept):
     chooser = chooser_at(another_concept)
     y, votes = chooser.judged_rows.y, chooser.judged
-    local, other, error = metrics.delong(y, votes["local"], votes["bofrf"])
+    local, other, error = delong(y, votes["local"], votes["bofrf"])
     assert chooser._lead_of_local("bofrf") == (pytest.approx(local - other), error)
 
 
@@ -154,7 +155,7 @@ def test_it_is_larger_for_several_rows_per_patient_that_say_the_same():
     ))  # fmt: skip
     chooser = chooser_at(federation(wood, twice))
     rows = chooser.judged_rows
-    naive = metrics.delong(rows.y, chooser.judged["local"], chooser.judged["bofrf"])[2]
+    naive = delong(rows.y, chooser.judged["local"], chooser.judged["bofrf"])[2]
     assert chooser._lead_of_local("bofrf")[1] > 1.15 * naive
 
 

@@ -26,8 +26,8 @@ def _load(local_registry: bool) -> None:
         great_expectations()
         import_module("spinney.model")  # scikit-learn
         quiet_mlflow()
-        if local_registry:
-            empty_database()
+    if local_registry:
+        empty_database()
 
 
 @contextmanager

@@ -117,13 +117,20 @@ def _resampled(
     def usual(rows: Ints) -> Floats:
         return measure(rows, np.ones((1, len(rows))))
 
-    rng, whole, draws = np.random.default_rng(seed), usual(np.arange(len(truth))), []
+    rng, whole = np.random.default_rng(seed), usual(np.arange(len(truth)))
+    draws: list[Floats] = []
+    moved: list[Floats] = []
     blocks = _blocks(truth, groups, resamples, seed)
     for number, block in enumerate(blocks):
         beside = whole - usual(block.rows)  # a block lies a little beside the whole, and nothing else is taken from it
         wanted = (resamples + number) // len(blocks)
-        draws += [measure(block.rows, weights) + beside for weights in block.weights(wanted, rng)]
-    return whole, np.concatenate(draws, axis=2)
+        here = [measure(block.rows, weights) for weights in block.weights(wanted, rng)]
+        draws += here
+        moved += [one + beside for one in here]
+    every = np.concatenate(draws, axis=2)
+    lowest, highest = every.min(axis=2, keepdims=True), every.max(axis=2, keepdims=True)
+    # where a model is nearly perfect, moving could leave the range of the figure, which no draw does
+    return whole, np.clip(np.concatenate(moved, axis=2), lowest, highest)
 
 
 def _blocks(y: Flags, groups: ArrayLike, most: int, seed: int) -> list[_Block]:

@@ -207,7 +207,7 @@ class Registry:
             known = self.versions(study)
             version = self._version(study, known, which)
             self._promote(known, version)
-        return self.version(study, version.number)
+            return self.version(study, version.number)
 
     def _promote(self, known: Sequence[Version], version: Version) -> None:
         champion = _find(known, CHAMPION)

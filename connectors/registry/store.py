@@ -184,7 +184,7 @@ class Store:
     def create(
         self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float], finished: Collection[str]
     ) -> None:
-        """Keep a folder of files, one of them `model`, as a new version; `finished` are the runs that have one."""
+        """Keep a folder of files, one of them `model`, as a new version. `finished`: runs that have one."""
         self._forget_unfinished(name, tags[KEY], finished)
         run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
         self.client.log_artifacts(run.info.run_id, str(files))

@@ -133,7 +133,7 @@ def _registry(world: World, server: PrefectServer) -> tuple[subprocess.Popen[byt
 
 
 def _await(processes: Mapping[str, subprocess.Popen[bytes]], server: PrefectServer, registry: str, houses: int) -> None:
-    def ready() -> bool:
+    def ready(client: httpx.Client) -> bool:
         for name, process in processes.items():
             if process.poll() is not None:
                 raise ServerFailed(f"{name} has ended; its last words are in {server.home}")
@@ -145,7 +145,7 @@ def _await(processes: Mapping[str, subprocess.Popen[bytes]], server: PrefectServ
         return answer.status_code == there.status_code == 200 and answer.json() >= houses
 
     with server.http() as client:
-        if not wait_until(ready, STARTS_WITHIN):
+        if not wait_until(lambda: ready(client), STARTS_WITHIN):
             raise ServerFailed(f"not everything answers; last words are in {server.home}")
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from tblib import pickling_support
 
 from connectors import rounds, security, site_night
 from connectors.vault import CohortRef
@@ -89,9 +88,11 @@ def nights(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServ
 
 def store_the_worst() -> None:
     """Let errors be pickled with all that they came from, as Dask does for errors that it knows when it is imported."""
+    import distributed.utils
+
     import flows.site_round  # noqa: F401 (has ours)
 
-    pickling_support.install()
+    distributed.utils.tblib.pickling_support.install()  # once more, in case it was imported before ours
 
 
 def made_village(folder: Path) -> Village:

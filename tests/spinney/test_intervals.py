@@ -180,6 +180,23 @@ def test_little_bootstraps_lie_around_the_value_of_all_patients():
         assert (figure.low + figure.high) / 2 == pytest.approx(figure.value, abs=0.1 * width(figure))
 
 
+def test_the_interval_of_a_nearly_perfect_model_stays_within_the_range_of_its_figure():
+    y = np.arange(4000) % 2 == 0
+    right = np.arange(4000) >= 6  # three patients of each class are taken for the other
+    called = np.where(right, y, ~y).astype(float)
+    figures = intervals(y, {"m": called}, np.arange(4000), EVERY_FIGURE, resamples=300)["m"]
+    assert all(0 <= figure.low <= figure.value <= figure.high <= 1 for figure in figures.values())
+
+
+def test_patients_who_were_sick_once_and_well_once_are_drawn_whole_from_blocks_too(monkeypatch):
+    y, groups, (score,) = patients(seed=22, number=IN_BLOCKS)
+    y = y & (np.arange(len(y)) % 4 != 1)  # of every other sick patient the second stay went well
+    little = intervals(y, {"m": score}, groups, AUROC_ONLY, resamples=2000)["m"]["auroc"]
+    monkeypatch.setattr(module, "LITTLE", len(y))
+    whole = intervals(y, {"m": score}, groups, AUROC_ONLY, resamples=2000)["m"]["auroc"]
+    assert width(little) == pytest.approx(width(whole), rel=0.1)
+
+
 def test_the_intervals_of_many_patients_agree_with_delong():
     y, groups, (a, b) = patients(seed=17, number=5 * IN_BLOCKS, rows_each=1, models=2, shared=0.5)
     alone = intervals(y, {"a": a}, groups, AUROC_ONLY, resamples=2000)["a"]["auroc"]

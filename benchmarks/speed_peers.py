@@ -80,9 +80,10 @@ INTELEX = Peer("intelex", ("scikit-learn-intelex==2026.2.0", *SHARED))
 
 
 def versions(*peers: Peer) -> str:
-    """What is installed for them, but for what is the same everywhere."""
-    own = [package.replace("==", " ") for peer in peers for package in peer.packages if package not in SHARED]
-    return f"Peers: {', '.join(own)}."
+    """What is installed for those that are here, but for what is the same everywhere."""
+    here = [peer for peer in peers if peer.python.exists()]
+    own = [package.replace("==", " ") for peer in here for package in peer.packages if package not in SHARED]
+    return f"Peers: {', '.join(own)}." if own else ""
 
 
 def main() -> int:

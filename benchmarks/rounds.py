@@ -26,6 +26,7 @@ from typing import Any
 from benchmarks.harness import Figure, Measured, command, table
 from connectors.audit import Audit
 from connectors.desk import PARCEL
+from connectors.memory import installation_folder
 from connectors.report_facts import of_round, steps_in
 from connectors.village import COORDINATOR, Village
 from tests.servers.prefect_server import PrefectServer, migrated_database
@@ -66,7 +67,8 @@ def run(asked: argparse.Namespace) -> Measured:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         (folder / "prefect").mkdir()
-        server = stack.enter_context(PrefectServer(folder / "prefect", migrated_database(folder / "template")))
+        database = migrated_database(installation_folder() or folder / "template")
+        server = stack.enter_context(PrefectServer(folder / "prefect", database))
         for number, case in enumerate(QUICK if asked.quick else WHOLE):
             exchange, secrets = _store(folder, stack) if case.store == "s3" else (None, {})
             villages = []

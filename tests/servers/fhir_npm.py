@@ -13,7 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from connectors import locks
+
 HERE = Path(__file__).parents[1] / "services" / "fhir-server"
+INSTALLED = HERE / "node_modules" / ".package-lock.json"  # written when all is there
 PROGRAM = HERE / "node_modules" / "@healro" / "smart-fhir-server" / "dist" / "cli" / "bin.js"
 
 
@@ -22,8 +25,9 @@ def serving(folder: Path) -> Iterator[str]:
     """The server with the bundles of a folder in it; its address."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
-    if not (HERE / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, capture_output=True)
+    with locks.in_turn(HERE / ".installing"):  # tests of two processes may want it at once
+        if not INSTALLED.exists():
+            subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, capture_output=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -157,7 +157,7 @@ class FillingSite(SitePart):
             return self._means_passed_on(secure_sum.ring_start(sums, seed, binding, house.name), binding)
         if "fill-released" in house.memory:
             raise Refused("the sum of this round's means was opened already")
-        return MaskedMeans(*hide(house, sums, {site: card.key for site, card in cards.items()}, binding, PREFIX))
+        return MaskedMeans(hide(house, sums, cards, binding, PREFIX))
 
     def fill_sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
@@ -252,7 +252,7 @@ def federated_means(federation: Federation, study: Study) -> Floats:
             (STEP, "fill_sign", "fill_release"),
             MaskedMeans,
             lambda attempt: _order(federation, study, enrolled, attempt),
-            lambda _: (ABOUT, shape),
+            lambda _: (ABOUT, shape, secure_sum.ALL_BITS),
         )
         return means_of(total, _most(study, last.participants, enrolled))
     first = _order(federation, study, enrolled, 1)
@@ -289,4 +289,4 @@ def _order(federation: Federation, study: Study, enrolled: Mapping[str, Enrolmen
 
 
 def _most(study: Study, sites: tuple[str, ...], enrolled: Mapping[str, Enrolment]) -> int:
-    return sum(enrolled[site].rows + study.privacy.rows_precision for site in sites)
+    return sum(enrolled[site].rows + study.privacy.rows_precision // 2 for site in sites)

@@ -55,7 +55,6 @@ class MaskedMeans(Message):
     """From a site: known rows and sum of every column, that nobody can read alone."""
 
     counts: NDArray[np.uint64]
-    digest: str
 
 
 @dataclass(frozen=True)
@@ -161,6 +160,7 @@ class ScoreOrder(Message):
     mode: str
     attempt: int
     participants: tuple[str, ...]
+    bits: int  # of a masked count
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,6 @@ class MaskedCounts(Message):
     """From a site: counts that nobody can read alone."""
 
     counts: NDArray[np.uint64]
-    digest: str
 
 
 @dataclass(frozen=True)

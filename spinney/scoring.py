@@ -58,7 +58,8 @@ class ScoringSite(ForestSite):
         binding = self._binding(order)
         if order.mode == "ring":
             return self._start_ring(order, binding, counts)
-        return MaskedCounts(*hide(house, counts, {site: card.key for site, card in cards.items()}, binding, ""))
+        secure_sum.check_bits(order.bits, len(self.training))
+        return MaskedCounts(hide(house, counts, cards, binding, bits=order.bits))
 
     def finish(self, order: Weights) -> Message:
         """Choose, if the weights are of trees that this site helped to score."""
@@ -169,17 +170,17 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
             study.digest,
             (STEP, "sign", "release"),
             MaskedCounts,
-            lambda attempt: _order(federation, study, cluster, attempt),
-            lambda order: (order.manifest.digest, (len(order.manifest), 4)),
+            lambda attempt: _order(federation, study, cluster, joined, attempt),
+            lambda order: (order.manifest.digest, (len(order.manifest), 4), order.bits),
         )
         _check(total, _most(study, order.participants, joined))
         return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
-    order = _order(federation, study, cluster, 1)
+    order = _order(federation, study, cluster, joined)
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
     replies = ask(federation, STEP, dict.fromkeys(order.participants, order), PlainCounts)
     counts = well_formed(federation, (len(order.manifest), 4), replies, "trees")
-    still = _order(federation, study, cluster, 1).manifest  # who was lost may be missing for some trees
+    still = _order(federation, study, cluster, joined).manifest  # who was lost may be missing for some trees
     total = secure_sum.plain_sum(counts)[_within(order.manifest, still)]
     _check(total, _most(study, counts, joined))
     return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision))
@@ -215,7 +216,9 @@ def _require_all(binding: Binding, replies: Mapping[str, object]) -> None:
         raise RoundVoid(f"{', '.join(lost)} was lost while the ring went round")
 
 
-def _order(federation: Federation, study: Study, cluster: Cluster, attempt: int) -> ScoreOrder:
+def _order(
+    federation: Federation, study: Study, cluster: Cluster, joined: Mapping[str, Description], attempt: int = 1
+) -> ScoreOrder:
     require(federation, study)
     members = tuple(site for site in cluster.members if site in federation.sites)
     fewest = study.privacy.fewest_scorers
@@ -224,7 +227,8 @@ def _order(federation: Federation, study: Study, cluster: Cluster, attempt: int)
     manifest = _scorable(cluster, members, fewest)
     if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
-    return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members)
+    bits = _most(study, members, joined).bit_length()
+    return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members, bits)
 
 
 def _scorable(cluster: Cluster, members: tuple[str, ...], fewest: int) -> Manifest:
@@ -254,7 +258,7 @@ def _spread(full: Manifest, scored: Manifest, weights: Floats) -> Floats:
 
 
 def _most(study: Study, sites: Iterable[str], joined: Mapping[str, Description]) -> int:
-    return sum(joined[site].rows + study.privacy.rows_precision for site in sites)
+    return sum(joined[site].rows + study.privacy.rows_precision // 2 for site in sites)
 
 
 def _check(total: Counts, most: int) -> None:

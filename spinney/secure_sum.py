@@ -1,7 +1,9 @@
 """The counts of all sites, and nobody's in particular: masked, ring and trusted-third-party sums.
 
-All sums are modulo 2**64, where adding uniform noise hides a count perfectly. What each mode hides from whom is in
-docs/secure-sums.md. Everything a site has to keep is bytes or text that the caller stores and hands in again.
+All sums are modulo 2**64, where adding uniform noise hides a count perfectly. The low bits of a masked number are a
+masked number modulo a smaller power of two, just as hidden, so only as many are sent as the total needs. What each mode
+hides from whom is in docs/secure-sums.md. Everything a site has to keep is bytes or text that the caller stores and
+hands in again.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ Noisy = NDArray[np.uint64]
 
 FEWEST = 3  # with two sites each learns the other's counts by taking its own off the total
 SEED_BYTES = 32
+ALL_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -139,8 +142,9 @@ def mask(
     public_keys: Mapping[str, bytes],
     private_seed: bytes,
     binding: Binding,
+    bits: int = ALL_BITS,
 ) -> Noisy:
-    """This site's answer: its counts under a mask per pair of sites and a mask of its own.
+    """This site's answer: the low bits of its counts under a mask per pair of sites and a mask of its own.
 
     Never call it with other counts under the same binding: the difference of the answers would be that of the counts.
     """
@@ -152,7 +156,13 @@ def mask(
             noise = expand(seed, cells.size)
             cells = cells + noise if name < other else cells - noise
     cells = cells + expand(own_seed(private_seed, name=name, binding=binding), cells.size)
-    return cells.reshape(counts.shape)
+    return _low(cells, bits).reshape(counts.shape)
+
+
+def check_bits(bits: int, most: int) -> None:
+    """Refuses to send so few bits of a number that not even this site's own counts fit."""
+    if not most.bit_length() <= bits <= ALL_BITS:
+        raise Refused(f"{bits} bits are not enough for a count of this site, or more than a number has")
 
 
 def _check_keys(name: str, private_key: bytes, public_keys: Mapping[str, bytes], binding: Binding) -> None:
@@ -220,7 +230,7 @@ def _raise_if_any(reasons: Iterable[str]) -> None:
         raise ReleaseRefused(f"the roll is refused: {text}")
 
 
-def unmask(masked: Mapping[str, Noisy], seeds: Mapping[str, bytes], binding: Binding) -> Counts:
+def unmask(masked: Mapping[str, Noisy], seeds: Mapping[str, bytes], binding: Binding, bits: int = ALL_BITS) -> Counts:
     """The aggregator's sum, from every participant's answer and released seed."""
     _check_everybody("answers", masked, binding)
     _check_everybody("released seeds", seeds, binding)
@@ -229,7 +239,7 @@ def unmask(masked: Mapping[str, Noisy], seeds: Mapping[str, bytes], binding: Bin
         if len(seed) != SEED_BYTES:
             raise Refused(f"{site} released a seed of {len(seed)} bytes instead of {SEED_BYTES}")
         total = total - expand(seed, total.size)
-    return total.view(np.int64).reshape(shape)
+    return _low(total, bits).view(np.int64).reshape(shape)
 
 
 def _check_everybody(what: str, given: Mapping[str, object], binding: Binding) -> None:
@@ -297,6 +307,10 @@ def _cells(values: Counts | Noisy) -> Noisy:
     if values.dtype not in (np.int64, np.uint64):
         raise Refused(f"secure sums add 64-bit whole numbers, not {values.dtype}")
     return np.array(values).reshape(-1).view(np.uint64)
+
+
+def _low(cells: Noisy, bits: int) -> Noisy:
+    return cells & np.uint64(2**bits - 1)
 
 
 def _total(parts: Mapping[str, Counts | Noisy]) -> tuple[Noisy, tuple[int, ...]]:

@@ -6,7 +6,7 @@ A house keeps what belongs to one sum under a prefix in its memory, so that one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -27,9 +27,6 @@ from spinney.messages import (
     SignOrder,
 )
 from spinney.secure_sum import Binding, Counts, Noisy, Roll
-
-if TYPE_CHECKING:
-    pass
 
 Order = TypeVar("Order", ScoreOrder, FillOrder)
 Summand = MaskedCounts | PlainCounts | MaskedMeans | PlainMeans
@@ -57,18 +54,26 @@ def check_participants(house: House, participants: tuple[str, ...]) -> None:
         raise Refused(f"{len(participants)} participants are too few, or this house is not among them")
 
 
-def hide(house: House, cells: Counts, keys: Mapping[str, bytes], binding: Binding, prefix: str) -> tuple[Noisy, str]:
-    """This house's numbers under masks, and the name of this answer."""
+def hide(
+    house: House,
+    cells: Counts,
+    cards: Mapping[str, Card],
+    binding: Binding,
+    prefix: str = "",
+    bits: int = secure_sum.ALL_BITS,
+) -> Noisy:
+    """This house's numbers under masks; what this answer is called is remembered."""
     masked = secure_sum.mask(
         cells,
         name=house.name,
         private_key=house.memory["key"],
-        public_keys=keys,
+        public_keys={site: card.key for site, card in cards.items()},
         private_seed=house.memory.setdefault(f"{prefix}private-seed", secure_sum.new_seed()),
         binding=binding,
+        bits=bits,
     )
-    house.memory[f"{prefix}reply"] = digest = secure_sum.reply_digest(masked, binding)
-    return masked, digest
+    house.memory[f"{prefix}reply"] = secure_sum.reply_digest(masked, binding)
+    return masked
 
 
 def sign(house: House, order: SignOrder, prefix: str = "") -> Signature:
@@ -102,26 +107,24 @@ def masked_total(
     steps: tuple[str, str, str],
     kind: type[MaskedCounts] | type[MaskedMeans],
     next_order: Callable[[int], Order],
-    subject: Callable[[Order], tuple[str, tuple[int, int]]],
+    subject: Callable[[Order], tuple[str, tuple[int, int], int]],
 ) -> tuple[Order, Counts]:
     """Ask until everybody who was asked has answered and signed; only then may the sum be opened.
 
     `steps` are those to ask, to sign and to release; `subject` says what an order's masks are bound to, and the shape
-    of what is added up. Every turn loses a site or ends, because who doesn't answer as asked is out of the round.
+    and bits of what is added up. Every turn loses a site or ends, because who doesn't answer as asked is out of the
+    round.
     """
     attempt, (asking, signing, releasing) = 0, steps
     while True:
         attempt += 1
         order = next_order(attempt)
         members: tuple[str, ...] = order.participants
-        about, shape = subject(order)
+        about, shape, bits = subject(order)
         binding = Binding(study_digest, federation.round, asking, attempt, members, about)
         replies = ask(federation, asking, dict.fromkeys(members, order), kind, attempt)
         cells = well_formed(federation, shape, replies, "trees" if kind is MaskedCounts else "columns")
         digests = {site: secure_sum.reply_digest(masked, binding) for site, masked in cells.items()}
-        for site in cells:
-            if digests[site] != replies[site].digest:
-                federation.leave_out(site, "sent counts under a wrong digest")
         if not {*members} <= {*federation.sites}:
             continue
         roll = Roll(binding, tuple(sorted(digests.items())))
@@ -129,7 +132,7 @@ def masked_total(
         if not {*members} <= {*federation.sites}:
             continue
         seeds = _seeds(federation, ReleaseOrder(roll, signatures), releasing, attempt)
-        return order, secure_sum.unmask(cells, seeds, binding)
+        return order, secure_sum.unmask(cells, seeds, binding, bits)
 
 
 def well_formed(

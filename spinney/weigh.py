@@ -23,7 +23,7 @@ ROWS_TO_TRUST_ONESELF = 400
 
 def common_weights(total: Counts, precision: float) -> Floats:
     """G of every tree, rounded: all that leaves the aggregator."""
-    return np.round(np.rint(mcc(total) / precision) * precision, 6)
+    return np.round(np.rint(mcc(total) / precision) * precision, 6) + 0.0  # no negative zero: it travels as a decimal
 
 
 def mcc_weights(common: Floats, tau: float) -> Floats:

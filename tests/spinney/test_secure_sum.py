@@ -195,6 +195,9 @@ def test_the_three_modes_give_the_same_totals(counts: dict[str, Counts]) -> None
     expected = secure_sum.plain_sum(counts)
     np.testing.assert_array_equal(expected, sum(counts.values()))
     np.testing.assert_array_equal(secure_sum.unmask(masked, opened, binding), expected, strict=True)
+    few = int(expected.max(initial=0)).bit_length()
+    low = {name: cells & np.uint64(2**few - 1) for name, cells in masked.items()}
+    np.testing.assert_array_equal(secure_sum.unmask(low, opened, binding, few), expected, strict=True)
     np.testing.assert_array_equal(secure_sum.ring_finish(passed, seeds[owner], binding, owner), expected, strict=True)
 
 
@@ -238,6 +241,14 @@ def test_twenty_sites_and_two_thousand_trees_are_masked_in_well_under_a_second()
 def test_what_the_aggregator_sees_of_one_site_is_uniform() -> None:
     for name in NAMES:
         assert looks_uniform(answer(name, asking()))
+
+
+def test_the_low_bits_of_an_answer_are_those_of_the_whole_and_as_uniform() -> None:
+    house, whole = HOUSES["adana"], answer("adana", asking())
+    keys = {"name": "adana", "private_key": house.key, "public_keys": KEYS, "private_seed": house.seed}
+    low = secure_sum.mask(house.counts, **keys, binding=asking(), bits=8)
+    np.testing.assert_array_equal(low, whole & np.uint64(255))
+    assert chisquare(np.bincount(low.reshape(-1), minlength=256)).pvalue > 1e-5
 
 
 def test_the_difference_of_two_cells_tells_nothing() -> None:

@@ -17,7 +17,7 @@ def study_of(
     features: Sequence[str],
     trees: int,
     ranges: Mapping[str, tuple[float, float]] | None = None,
-    secure_sum: str = "masked",
+    privacy: Mapping[str, Any] | None = None,
     **forest: Any,
 ) -> Study:
     """BOFRF with default settings."""
@@ -29,17 +29,17 @@ def study_of(
             "features": described,
             "label": {"name": "y"},
             "forest": {"trees": trees, **forest},
-            "privacy": {"secure_sum": secure_sum},
+            "privacy": privacy or {},
         }
     )
 
 
 def breast_cancer(sites: int, trees: int) -> tuple[Study, dict[str, Cohort]]:
-    """The public data set, dealt to some sites."""
+    """The public data set, dealt to some sites; to many only with a lower floor for the smallest cohort."""
     data = load_breast_cancer(as_frame=True)
     table = data.data.rename(columns=lambda name: name.replace(" ", "_"))
     ranges = {name: (0.0, float(np.ceil(table[name].max() * 1.1 * 1e3) / 1e3)) for name in table.columns}
-    study = study_of(list(table.columns), trees, ranges)
+    study = study_of(list(table.columns), trees, ranges, {"smallest_cohort": 10} if sites > 10 else {})
     table["y"] = 1 - data.target
     table = table.sample(frac=1, random_state=7)
     return study, {f"site{n:02d}": cohort_from_frame(table.iloc[n::sites], study) for n in range(sites)}
@@ -50,7 +50,7 @@ def made_up(
 ) -> tuple[Study, dict[str, Cohort]]:
     """Normal features, the first ten of which matter, and noise; `rows` at every site."""
     names = [f"x{n}" for n in range(features)]
-    study = study_of(names, trees, secure_sum=secure_sum, **forest)
+    study = study_of(names, trees, privacy={"secure_sum": secure_sum}, **forest)
     cohorts = {}
     for number in range(sites):
         rng = np.random.default_rng(number)

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +30,13 @@ from connectors.keys import Identity
 from connectors.memory import History, Memory
 from connectors.rounds import CoordinatorRound, SiteRound
 from connectors.security import Rounds
-from spinney.cohort import Cohort
+from spinney.cohort import Cohort, Part
 from spinney.simulate import simulate
 from spinney.study import Study
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
+SIGNATURE = 64
 BOUND = 1.3  # times the compact trees per recipient: what the exchange may carry
 
 
@@ -43,16 +45,18 @@ class CountedExchange(Exchange):
 
     sent: Counter[str]
     fetched: Counter[str]
+    objects: int
 
     @classmethod
     def counted(cls, folder: Path) -> CountedExchange:
         exchange = cls.open(str(folder))
-        exchange.sent, exchange.fetched = Counter(), Counter()
+        exchange.sent, exchange.fetched, exchange.objects = Counter(), Counter(), 0
         return exchange
 
     def put(self, address: Address, data: bytes) -> None:
         super().put(address, data)
         self.sent[_kind(address.step)] += len(data)
+        self.objects += 1
 
     def get(self, address: Address, limit: int) -> bytes | None:
         data = super().get(address, limit)
@@ -66,7 +70,8 @@ class Traffic:
 
     name: str
     compact: int  # bytes of all packed forests
-    sealed: int  # the same on the exchange
+    objects: int  # letters and sealed forests
+    counts: int  # bytes of all hidden counts, if nothing were around them
     sent: Mapping[str, Counter[str]]  # house -> kind -> bytes
     fetched: Mapping[str, Counter[str]]
 
@@ -93,6 +98,15 @@ class Traffic:
     def fetched_ratio(self) -> float:
         """Of all that a site fetches, letters included, to the trees that it needs."""
         return float(np.mean([self.fetched[site].total() for site in self.sites])) / self.needed
+
+    @property
+    def least(self) -> int:
+        """What lies there even if nothing did but trees, one signature per object, and hidden counts."""
+        return self.compact + SIGNATURE * self.objects + self.counts
+
+    @property
+    def allowed(self) -> float:
+        return BOUND * self.compact * (len(self.sites) - 1)
 
     @property
     def stored_from(self) -> float:
@@ -127,8 +141,10 @@ def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bo
         raise SystemExit(f"{name}: another model than that of the simulation")
     sent = {house: exchange.sent for house, exchange in houses.exchanges.items()}
     fetched = {house: exchange.fetched for house, exchange in houses.exchanges.items()}
-    sealed = sum(counts["forests"] for counts in sent.values())
-    return Traffic(name, sum(houses.compact), sealed, sent, fetched)
+    objects = sum(exchange.objects for exchange in houses.exchanges.values())
+    rows = sum(cohort.rows(Part.TRAINING).y.size for cohort in cohorts.values())
+    counts = len(cohorts) * houses.watch.trees * 4 * rows.bit_length() // 8
+    return Traffic(name, houses.watch.compact, objects, counts, sent, fetched)
 
 
 class _Houses:
@@ -137,7 +153,7 @@ class _Houses:
         (folder / "exchange").mkdir()
         self.identities = {name: Identity.new() for name in (COORDINATOR, *cohorts)}
         self.exchanges = {name: CountedExchange.counted(folder / "exchange") for name in self.identities}
-        self.compact: list[int] = []
+        self.watch = _Watch()
 
     def coordinator(self) -> CoordinatorRound:
         memory = Memory(self.folder / COORDINATOR / "rounds" / "1")
@@ -145,7 +161,7 @@ class _Houses:
 
     def site(self, name: str) -> SiteRound:
         home = self.folder / name
-        memory, history = _Watched(home / "rounds" / "1", self.compact), History(home / "scored")
+        memory, history = _Watched(home / "rounds" / "1", self.watch), History(home / "scored")
         return SiteRound(self.study, self._desk(name), COORDINATOR, self.cohorts[name], memory, history)
 
     def _desk(self, name: str) -> Desk:
@@ -165,16 +181,24 @@ class _Houses:
         )
 
 
+@dataclass
+class _Watch:
+    compact: int = 0  # bytes of all packed forests
+    trees: int = 0  # that every site has scored
+
+
 class _Watched(Memory):
-    """A round's memory that tells the size of the forest that was grown."""
+    """A round's memory that tells the size of the forest that was grown, and how many trees were scored."""
 
-    def __init__(self, folder: Path, compact: list[int]) -> None:
+    def __init__(self, folder: Path, watch: _Watch) -> None:
         super().__init__(folder)
-        self.compact = compact
+        self.watch = watch
 
-    def __setitem__(self, key: str, value: object) -> None:
-        if key == "forest" and isinstance(value, bytes):
-            self.compact.append(len(value))
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key == "forest":
+            self.watch.compact += len(value)
+        elif key == "fold-counts":
+            self.watch.trees = value.shape[2]
         super().__setitem__(key, value)
 
 
@@ -209,6 +233,10 @@ def kinds(one: Traffic) -> Iterator[str]:
         yield f"  a site {way}: {parts}"
     stored, fetched = (_size(round(size)) for size in (one.stored_from, one.fetched_from))
     yield f"  at most {BOUND}: stored from {stored} of trees on, fetched from {fetched} of trees that a site needs"
+    yield (
+        f"  trees, {one.objects} signatures and hidden counts alone: {_size(one.least)}, "
+        f"where {BOUND} would be {_size(round(one.allowed))}"
+    )
 
 
 def _size(count: int) -> str:
@@ -232,7 +260,9 @@ def run(asked: argparse.Namespace) -> Measured:
 def _wanted(asked: argparse.Namespace) -> Iterator[tuple[str, tuple[Study, dict[str, Cohort]]]]:
     if asked.rows is None:
         yield "4 sites x 25 trees, breast cancer", breast_cancer(4, 25)
-    sizes = (asked.rows,) if asked.rows else () if asked.quick else (150, 500, 3000)
+    if asked.rows is None and not asked.quick:
+        yield "20 sites x 100 trees, breast cancer", breast_cancer(20, 100)
+    sizes = (asked.rows,) if asked.rows else () if asked.quick else (44, 150, 500, 3000)
     for each in sizes:
         yield f"{asked.sites} sites x {asked.trees} trees, {each} rows each", made_up(asked.sites, asked.trees, each)
 

@@ -9,7 +9,7 @@ from connectors import wire
 from connectors.desk import addresses
 from connectors.exchange import BadAddress
 from spinney.errors import Refused, in_short
-from spinney.federation import Card, Message
+from spinney.federation import Card, Digest, Message
 
 DIGEST_LETTERS = 64
 
@@ -19,8 +19,8 @@ class Opening:
     """A round begins. Signed by the coordinator and readable by all."""
 
     round: int
-    study: str
-    roster: str  # the digest of the roster that this round runs with
+    study: Digest
+    roster: Digest  # that this round runs with
     key: bytes
 
 
@@ -52,7 +52,7 @@ class Ask:
 class Over:
     """The round has ended: the common model's digest, or why it is void."""
 
-    model: str
+    model: Digest
     void: str
 
     def __post_init__(self) -> None:

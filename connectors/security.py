@@ -1,10 +1,11 @@
 """Envelopes: Ed25519 signatures, X25519 + HKDF + ChaCha20-Poly1305, all from `cryptography`.
 
-    "SPNE" | version u8 | size of header u32 | size of content u64 | SHA-256 of all else | signature | header | content
+    "SPNE" | version u8 | size of header u16 | size of content u32 | checksum | signature | header | content
 
-Whoever opens an envelope knows which message he expects there. Size, digest and signature are checked before a byte of
-the header is parsed. The content is encrypted once under a fresh key, and that key is wrapped for each recipient's
-round key; with no recipients it is signed only. Nonces are zero because no key is used twice.
+Whoever opens an envelope knows which message he expects there. Size, checksum and signature are checked before a byte
+of the header is parsed. The content is encrypted once, under a key from a secret that is hidden for each recipient's
+round key; with one recipient the secret is what both keys agree on, and with none the content is signed only. Nonces
+are zero because no key is used twice.
 
 Refused
 └── EnvelopeRefused
@@ -28,7 +29,7 @@ import json
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -51,11 +52,18 @@ from connectors.keys import (
 )
 from connectors.memory import write_whole
 from spinney.errors import Refused
+from spinney.federation import Digest
 
 LARGEST = 128 * 1024 * 1024
-MAGIC, VERSION = b"SPNE", 1
-START = struct.Struct(">4sBIQ")
-PREFIX_BYTES = START.size + 32 + 64
+MAGIC, VERSION = b"SPNE", 2
+START = struct.Struct(">4sBHI")
+CHECK_BYTES = 4  # of a SHA-256: tells an accident from an attack, and protects nothing by itself
+SIGNATURE_AT = START.size + CHECK_BYTES
+PREFIX_BYTES = SIGNATURE_AT + 64
+SECRET_BYTES = 16  # as strong as X25519
+KEY_BYTES = 32
+MOST_RECIPIENTS = 4_000  # whose secrets fit into a header
+STUDY_DIGITS = 16
 NO_NONCE = bytes(12)
 
 
@@ -117,7 +125,7 @@ class NotForUs(EnvelopeRefused):
 class MessageId:
     """What a message is bound to: nobody can use it anywhere else."""
 
-    study: str  # the study's digest
+    study: Digest
     round: int
     step: str
     attempt: int
@@ -131,10 +139,27 @@ class MessageId:
 class Header:
     """Signed, and bound to the content as associated data."""
 
-    message: MessageId
-    recipients: Mapping[str, bytes]  # name -> the content's key, wrapped
-    ephemeral: bytes
-    commitment: bytes  # to the content's key, or one envelope could show two recipients two contents
+    message: MessageId  # with the beginning of the study's digest; all of it is bound to the content's key
+    lock: bytes  # empty where the content is signed only
+
+    @classmethod
+    def of(cls, message: MessageId, *lock: bytes) -> Header:
+        return cls(replace(message, study=message.study[:STUDY_DIGITS]), b"".join(lock))
+
+    @property
+    def ephemeral(self) -> bytes:
+        """The public half of a key that was made for this envelope."""
+        return self.lock[:KEY_BYTES]
+
+    @property
+    def commitment(self) -> bytes:
+        """To the secret, or one envelope could show two recipients two contents; none for a single recipient."""
+        return self.lock[KEY_BYTES : 2 * KEY_BYTES]
+
+    @property
+    def hidden(self) -> list[bytes]:
+        """The secret under the pad of each recipient, if there are several."""
+        return [self.lock[at : at + SECRET_BYTES] for at in range(2 * KEY_BYTES, len(self.lock), SECRET_BYTES)]
 
 
 class Rounds:
@@ -217,15 +242,19 @@ class Rounds:
 def seal(content: bytes, message: MessageId, signer: Identity, recipients: Mapping[str, bytes] | None = None) -> bytes:
     """Sign the content as this message; with recipients (name -> public round key), encrypt it for them."""
     if not recipients:
-        return _signed(wire.pack(Header(message, {}, b"", b"")), content, signer)
-    key, private = ChaCha20Poly1305.generate_key(), X25519PrivateKey.generate()
+        return _signed(wire.pack(Header.of(message)), content, signer)
+    if len(recipients) > MOST_RECIPIENTS:
+        raise ValueError(f"{message} has {len(recipients)} recipients; an envelope has at most {MOST_RECIPIENTS}")
+    private = X25519PrivateKey.generate()
     ephemeral = private.public_key().public_bytes_raw()
-    wrapped = {}
-    for name, public in recipients.items():
-        wrapping = _wrapping(agree(private, public, name), message, ephemeral, public)
-        wrapped[name] = ChaCha20Poly1305(wrapping).encrypt(NO_NONCE, key, None)
-    header = wire.pack(Header(message, wrapped, ephemeral, _commitment(key)))
-    return _signed(header, ChaCha20Poly1305(key).encrypt(NO_NONCE, content, _associated(header)), signer)
+    pads = [_pad(agree(private, key, name), message, ephemeral, key) for name, key in recipients.items()]
+    if len(pads) == 1:
+        secret, header = pads[0], Header.of(message, ephemeral)
+    else:
+        secret = os.urandom(SECRET_BYTES)
+        header = Header.of(message, ephemeral, _commitment(secret), *(_combined(pad, secret) for pad in pads))
+    packed = wire.pack(header)
+    return _signed(packed, _cipher(secret, message).encrypt(NO_NONCE, content, _associated(packed)), signer)
 
 
 def open(
@@ -235,19 +264,21 @@ def open(
 
     `keys` are the signing keys of the roster by name.
     """
-    header_bytes, body = _intact(data, message, limit)
-    _check_signature(data, message, keys)
+    digest, header_bytes, body = _intact(data, message, limit)
+    _check_signature(data[SIGNATURE_AT:PREFIX_BYTES], digest, message, keys)
     try:
         header = wire.unpack(header_bytes, Header)
     except Refused:
         raise Damaged(message, "its sender signed a header that is none", by_sender=True) from None
-    _check_place(header.message, message)
-    if not header.recipients:
+    _check_place(header.message, Header.of(message).message)
+    if not header.lock:
         return bytes(body)
-    key = _content_key(header, message, own)
+    secret = _secret(header, message, own)
     try:
-        return ChaCha20Poly1305(key).decrypt(NO_NONCE, body, _associated(header_bytes))
+        return _cipher(secret, message).decrypt(NO_NONCE, body, _associated(header_bytes))
     except InvalidTag:
+        if not header.commitment:
+            raise NotForUs(message, "or it can't be decrypted", by_sender=True) from None
         raise Damaged(message, "its sender signed a content that can't be decrypted", by_sender=True) from None
 
 
@@ -259,7 +290,7 @@ def is_of_another_study(reason: EnvelopeRefused) -> bool:
 def _signed(header: bytes, body: bytes, signer: Identity) -> bytes:
     start = START.pack(MAGIC, VERSION, len(header), len(body))
     digest = _digest(start, header, body)
-    return b"".join((start, digest, signer.sign(_words(digest)), header, body))
+    return b"".join((start, digest[:CHECK_BYTES], signer.sign(_words(digest)), header, body))
 
 
 def _associated(header: bytes) -> bytes:
@@ -274,11 +305,11 @@ def _digest(*parts: bytes | memoryview) -> bytes:
 
 
 def _words(digest: bytes) -> bytes:
-    return b"spinney envelope 1\0" + digest
+    return b"spinney envelope 2\0" + digest
 
 
-def _intact(data: bytes, message: MessageId, limit: int) -> tuple[bytes, memoryview]:
-    """Header and content of something that has the form of an envelope; neither has been looked into."""
+def _intact(data: bytes, message: MessageId, limit: int) -> tuple[bytes, bytes, memoryview]:
+    """Digest, header and content of something that has the form of an envelope; nothing has been looked into."""
     if len(data) > limit:
         raise Oversized(message, f"{len(data)} bytes, at most {limit}")
     if len(data) < PREFIX_BYTES:
@@ -294,13 +325,13 @@ def _intact(data: bytes, message: MessageId, limit: int) -> tuple[bytes, memoryv
     if missing < 0:
         raise Damaged(message, f"{-missing} bytes too many")
     view = memoryview(data)
-    if _digest(view[: START.size], view[PREFIX_BYTES:]) != data[START.size : START.size + 32]:
+    digest = _digest(view[: START.size], view[PREFIX_BYTES:])
+    if digest[:CHECK_BYTES] != data[START.size : SIGNATURE_AT]:
         raise Damaged(message, "its digest is another")
-    return bytes(view[PREFIX_BYTES : PREFIX_BYTES + header_size]), view[PREFIX_BYTES + header_size :]
+    return digest, bytes(view[PREFIX_BYTES : PREFIX_BYTES + header_size]), view[PREFIX_BYTES + header_size :]
 
 
-def _check_signature(data: bytes, message: MessageId, keys: Mapping[str, bytes]) -> None:
-    digest, signature = data[START.size : START.size + 32], data[START.size + 32 : PREFIX_BYTES]
+def _check_signature(signature: bytes, digest: bytes, message: MessageId, keys: Mapping[str, bytes]) -> None:
     if signature == bytes(64):
         raise Unsigned(message)
     if message.sender not in keys:
@@ -325,27 +356,40 @@ def _check_place(found: MessageId, expected: MessageId) -> None:
     raise ReAddressed(expected, f"another {', '.join(different)}")  # a hostile sender's own words stay out of the log
 
 
-def _content_key(header: Header, message: MessageId, own: RoundKey | None) -> bytes:
-    if own is None or own.owner not in header.recipients:
+def _secret(header: Header, message: MessageId, own: RoundKey | None) -> bytes:
+    """What the content's key is made of, if it was hidden for us."""
+    if own is None:
         raise NotForUs(message, by_sender=True)
     try:
         shared = agree(own.private, header.ephemeral, message.sender)
     except KeyRefused:
         raise Damaged(message, "its sender signed a key that is none", by_sender=True) from None
-    wrapping = _wrapping(shared, message, header.ephemeral, own.public)
-    try:
-        key = ChaCha20Poly1305(wrapping).decrypt(NO_NONCE, header.recipients[own.owner], None)
-    except InvalidTag:
-        raise NotForUs(message, "sealed for another round key", by_sender=True) from None
-    if len(key) != 32 or _commitment(key) != header.commitment:
-        raise Damaged(message, "its sender signed a key that is not the content's", by_sender=True)
-    return key
+    pad = _pad(shared, message, header.ephemeral, own.public)
+    if not header.commitment:
+        return pad
+    for hidden in header.hidden:  # the right one is known by the commitment, not by a name
+        secret = _combined(pad, hidden)
+        if _commitment(secret) == header.commitment:
+            return secret
+    raise NotForUs(message, "sealed for another round key", by_sender=True)
 
 
-def _wrapping(shared: bytes, message: MessageId, ephemeral: bytes, public: bytes) -> bytes:
-    info = b"spinney wrap 1\0" + _digest(wire.pack(message)) + ephemeral + public
-    return HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared)
+def _pad(shared: bytes, message: MessageId, ephemeral: bytes, public: bytes) -> bytes:
+    """What hides a secret once: nobody but the owner of this public key can know it."""
+    return _derived(shared, b"spinney pad 2\0" + _digest(wire.pack(message)) + ephemeral + public, SECRET_BYTES)
 
 
-def _commitment(key: bytes) -> bytes:
-    return _digest(b"spinney content key 1\0", key)
+def _combined(pad: bytes, secret: bytes) -> bytes:
+    return bytes(one ^ other for one, other in zip(pad, secret, strict=False))
+
+
+def _cipher(secret: bytes, message: MessageId) -> ChaCha20Poly1305:
+    return ChaCha20Poly1305(_derived(secret, b"spinney content 2\0" + _digest(wire.pack(message)), 32))
+
+
+def _derived(secret: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(secret)
+
+
+def _commitment(secret: bytes) -> bytes:
+    return _digest(b"spinney secret 2\0", secret)

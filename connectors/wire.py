@@ -1,10 +1,11 @@
 """Messages as bytes and back: msgpack, typed by the message's own annotations, one form per message.
 
-    bytes = [kind, {field: value, ...}]        array = [dtype, shape, bytes]        set = sorted list
-    digest = raw bytes                         array of yes and no = packed bits    letter = zlib of bytes
+    bytes = [kind, [value of each field]]      array = [dtype, shape, bytes]        set = sorted list
+    digest = raw bytes                         array of yes and no = packed bits    letter = deflated bytes
 
-Reading never builds what the annotations don't ask for: a value's first byte is looked at before it is unpacked, and
-list lengths are counted down, not allocated. What was read is written again and must give the same bytes.
+How an array's cells are written: `wire_arrays.py`. Reading never builds what the annotations don't ask for: a value's
+first byte is looked at before it is unpacked, and list lengths are counted down, not allocated. What was read is
+written again and must give the same bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import msgpack
 import numpy as np
 
+from connectors.wire_arrays import FORMS
 from spinney.errors import Refused
 from spinney.federation import Message
 
 LARGEST = 32 * 1024 * 1024
 MOST_DIMENSIONS = 4
-ARRAYS = {"bool": "|b1", "int64": "<i8", "uint64": "<u8", "float64": "<f8"}
+PLAIN, DEFLATED = b"\0", b"\1"  # how a letter begins
+NO_FRAME = -15  # no checksum of zlib's: an envelope has a better one
+MOST_CELLS = LARGEST // 8
 FIRST_BYTES = {
     bool: frozenset({0xC2, 0xC3}),
     int: frozenset({*range(0x80), *range(0xE0, 0x100), *range(0xCC, 0xD4)}),
@@ -77,14 +81,19 @@ def unpack(data: bytes, kind: type[Plain]) -> Plain:
 
 def squeeze(data: bytes) -> bytes:
     """A letter: small, and the same bytes for the same content."""
-    return zlib.compress(data, 9)
+    deflated = zlib.compress(data, 9, NO_FRAME)
+    return DEFLATED + deflated if len(deflated) < len(data) else PLAIN + data
 
 
 def unsqueeze(letter: bytes) -> bytes:
     """What is in a letter; never unpacks more than a message may have."""
-    unpacker = zlib.decompressobj()
+    if letter[:1] == PLAIN:
+        return letter[1:]
+    if letter[:1] != DEFLATED:
+        raise MessageRefused("there is no letter, or one of an unknown form")
+    unpacker = zlib.decompressobj(NO_FRAME)
     try:
-        data = unpacker.decompress(letter, LARGEST + 1)
+        data = unpacker.decompress(letter[1:], LARGEST + 1)
     except zlib.error:
         raise MessageRefused("the letter is damaged") from None
     if len(data) > LARGEST:
@@ -132,18 +141,13 @@ class _Reader:
         return self.unpacker.unpack()
 
     def length(self, wanted: int | None = None) -> int:
-        return self._counted(self.unpacker.read_array_header(), wanted)
-
-    def entries(self, wanted: int | None = None) -> int:
-        return self._counted(self.unpacker.read_map_header(), wanted)
-
-    def refused(self, why: str) -> MessageRefused:
-        return MessageRefused(f"{self.where} {why}")
-
-    def _counted(self, length: int, wanted: int | None) -> int:
+        length: int = self.unpacker.read_array_header()
         if wanted is not None and length != wanted:
             raise self.refused(f"has {length} parts instead of {wanted}")
         return length
+
+    def refused(self, why: str) -> MessageRefused:
+        return MessageRefused(f"{self.where} {why}")
 
 
 def _read(data: bytes, read: Callable[[_Reader], Any]) -> Any:
@@ -231,33 +235,31 @@ def _digest() -> _Codec:
 
 def _array(kind: type[np.generic]) -> _Codec:
     name = np.dtype(kind).name
-    layout = np.dtype(ARRAYS[name])
-    packed = name == "bool"
+    forms = FORMS[name]
 
     def write(packer: Any, value: Any) -> None:
         if value.dtype.name != name:
             raise TypeError(f"an array of {value.dtype} where {name} should be")
-        raw = np.packbits(value) if packed else value.astype(layout, copy=False)
-        packer.pack([name, list(value.shape), raw.tobytes()])
+        cells = np.ascontiguousarray(value, kind).reshape(-1)
+        written = ((called, form.write(cells)) for called, form in forms.items())
+        called, raw = next((called, raw) for called, raw in written if raw is not None)
+        packer.pack([called, list(value.shape), raw])
 
     def read(reader: _Reader) -> Any:
         reader.length(3)
-        if reader.scalar(str) != name:
+        form = forms.get(reader.scalar(str))
+        if form is None:
             raise reader.refused(f"is not an array of {name}")
         dimensions = reader.length()
         if dimensions > MOST_DIMENSIONS:
             raise reader.refused(f"has {dimensions} dimensions, more than {MOST_DIMENSIONS}")
         shape = tuple(reader.scalar(int) for _ in range(dimensions))
-        raw = reader.scalar(bytes)
-        cells = math.prod(shape)
-        size = (cells + 7) // 8 if packed else cells * layout.itemsize
-        if not all(0 <= side <= LARGEST for side in shape) or size != len(raw):
+        raw, cells = np.frombuffer(reader.scalar(bytes), np.uint8), math.prod(shape)
+        if not all(0 <= side <= LARGEST for side in shape) or cells > MOST_CELLS or not form.fits(len(raw), cells):
             raise reader.refused("has another size than its shape says")
-        if packed:
-            flags = np.unpackbits(np.frombuffer(raw, np.uint8), count=cells).view(bool).reshape(shape)
-            flags.setflags(write=False)
-            return flags
-        return np.frombuffer(raw, dtype=layout).reshape(shape)
+        value = form.read(raw, cells).reshape(shape)
+        value.setflags(write=False)
+        return value
 
     return _Codec(write, read)
 
@@ -291,7 +293,9 @@ def _mapping(key: _Codec, item: _Codec) -> _Codec:
             key.write(packer, name)
             item.write(packer, values[name])
 
-    return _Codec(write, lambda reader: {key.read(reader): item.read(reader) for _ in range(reader.entries())})
+    return _Codec(
+        write, lambda reader: {key.read(reader): item.read(reader) for _ in range(reader.unpacker.read_map_header())}
+    )
 
 
 def _dataclass(kind: type[Any]) -> _Codec:
@@ -299,19 +303,15 @@ def _dataclass(kind: type[Any]) -> _Codec:
     parts = {field.name: _codec(hints[field.name]) for field in fields(kind)}
 
     def write(packer: Any, value: Any) -> None:
-        packer.pack_map_header(len(parts))
+        packer.pack_array_header(len(parts))
         for name, part in parts.items():
-            packer.pack(name)
             part.write(packer, getattr(value, name))
 
     def read(reader: _Reader) -> Any:
         reader.where = kind.__name__
-        reader.entries(len(parts))
+        reader.length(len(parts))
         found = {}
         for name, part in parts.items():
-            reader.where = kind.__name__
-            if reader.scalar(str) != name:
-                raise reader.refused(f"has no {name} where it should be")
             reader.where = f"{kind.__name__}.{name}"
             found[name] = part.read(reader)
         return kind(**found)

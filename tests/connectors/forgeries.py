@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from connectors import security, wire
 from connectors.keys import Identity, RoundKey
-from connectors.security import PREFIX_BYTES, START, MessageId
+from connectors.security import PREFIX_BYTES, SIGNATURE_AT, START, VERSION, MessageId
 
 Forgery = tuple[str, bytes, MessageId]  # the refusal, the bytes, and the message that the reader expects there
 
@@ -33,7 +33,7 @@ class Forger:
         """One bit, somewhere behind the sizes."""
         at = self.rng.randrange(START.size, len(sealed))
         flipped = bytes([sealed[at] ^ (1 << self.rng.randrange(8))])
-        refusal = "WrongSignature" if START.size + 32 <= at < PREFIX_BYTES else "Damaged"
+        refusal = "WrongSignature" if SIGNATURE_AT <= at < PREFIX_BYTES else "Damaged"
         return refusal, sealed[:at] + flipped + sealed[at + 1 :], message
 
     def cut(self, sealed: bytes, message: MessageId) -> Forgery:
@@ -46,11 +46,10 @@ class Forger:
         return "Damaged", b"noise" + self.rng.randbytes(PREFIX_BYTES + self.rng.randrange(2000)), message
 
     def other_version(self, sealed: bytes, message: MessageId) -> Forgery:
-        return "UnknownVersion", sealed[:4] + bytes([self.rng.randrange(2, 256)]) + sealed[5:], message
+        return "UnknownVersion", sealed[:4] + bytes([self.rng.randrange(VERSION + 1, 256)]) + sealed[5:], message
 
     def unsigned(self, sealed: bytes, message: MessageId) -> Forgery:
-        start = START.size + 32
-        return "Unsigned", sealed[:start] + bytes(64) + sealed[start + 64 :], message
+        return "Unsigned", sealed[:SIGNATURE_AT] + bytes(64) + sealed[PREFIX_BYTES:], message
 
     def huge(self, sealed: bytes, message: MessageId) -> Forgery:
         return "ObjectTooLarge", sealed + bytes(self.limit), message

@@ -276,7 +276,8 @@ def coordinator_says(world: World, *asks: bytes) -> None:
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (b"no letter at all", "the letter is damaged"),
+        (b"\1no letter at all", "the letter is damaged"),
+        (b"no letter at all", "one of an unknown form"),
         (letter(b"no ask at all"), "damaged, or not of the type"),
         (letter(bytes(wire.LARGEST + 1)), "unpacks to more than"),
     ],
@@ -374,7 +375,7 @@ def test_nothing_is_kept_under_a_name_that_is_no_address(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("model", "void"),
-    [("no digest", ""), ("0" * 63 + "G", ""), ("", "word " * 1000), ("", "\x1b[2Jand then"), ("", "two\nlines")],
+    [("abcd", ""), ("0" * 66, ""), ("", "word " * 1000), ("", "\x1b[2Jand then"), ("", "two\nlines")],
 )
 def test_an_end_in_words_that_nobody_would_say_is_refused(world: World, model: str, void: str) -> None:
     coordinator_says(world)

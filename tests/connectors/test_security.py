@@ -29,7 +29,10 @@ from connectors.keys import (
     verify,
 )
 from connectors.security import (
+    CHECK_BYTES,
+    MOST_RECIPIENTS,
     PREFIX_BYTES,
+    SIGNATURE_AT,
     START,
     Damaged,
     EnvelopeRefused,
@@ -69,7 +72,7 @@ def opened(data: bytes, message: MessageId = HERE, own: str = "beech", **more: i
 def with_digest(data: bytes) -> bytes:
     """What a forger does who knows the format: the digest is right again."""
     digest = hashlib.sha256(data[: START.size] + data[PREFIX_BYTES:]).digest()
-    return data[: START.size] + digest + data[START.size + 32 :]
+    return data[: START.size] + digest[:CHECK_BYTES] + data[SIGNATURE_AT:]
 
 
 def signed(header: bytes, body: bytes, name: str = "ash") -> bytes:
@@ -78,11 +81,11 @@ def signed(header: bytes, body: bytes, name: str = "ash") -> bytes:
 
 
 def header_of(data: bytes) -> Header:
-    return wire.unpack(security._intact(data, HERE, len(data))[0], Header)
+    return wire.unpack(security._intact(data, HERE, len(data))[1], Header)
 
 
 def body_of(data: bytes) -> bytes:
-    return bytes(security._intact(data, HERE, len(data))[1])
+    return bytes(security._intact(data, HERE, len(data))[2])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -125,6 +128,12 @@ def test_a_forest_is_encrypted_once_for_twenty_recipients() -> None:
     assert len(seal(forest[:20_000], HERE, HOUSES["ash"], many)) <= 1.3 * 20_000
 
 
+@pytest.mark.parametrize(("recipients", "size"), [(0, 105), (1, 153), (2, 217), (20, 506)])
+def test_what_an_envelope_adds_to_its_content(recipients: int, size: int) -> None:
+    keys = {f"house{number}": KEYS["beech"].public for number in range(recipients)}
+    assert len(seal(bytes(1000), HERE, HOUSES["ash"], keys)) == 1000 + size
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # What is refused
 
@@ -152,7 +161,7 @@ def test_something_else_than_an_envelope_is_refused() -> None:
 
 def test_a_later_format_is_refused_with_advice() -> None:
     with pytest.raises(UnknownVersion, match="out of date"):
-        opened(SEALED[:4] + b"\x02" + SEALED[5:])
+        opened(SEALED[:4] + b"\x03" + SEALED[5:])
 
 
 def test_any_flipped_bit_behind_the_signature_is_found() -> None:
@@ -163,7 +172,7 @@ def test_any_flipped_bit_behind_the_signature_is_found() -> None:
 
 def test_an_envelope_without_a_signature_is_refused() -> None:
     with pytest.raises(Unsigned):
-        opened(SEALED[: START.size + 32] + bytes(64) + SEALED[PREFIX_BYTES:])
+        opened(SEALED[:SIGNATURE_AT] + bytes(64) + SEALED[PREFIX_BYTES:])
 
 
 def test_a_signature_by_somebody_outside_the_roster_is_refused() -> None:
@@ -231,23 +240,64 @@ def test_a_header_that_is_none_is_refused_although_its_sender_signed_it() -> Non
         opened(signed(b"\xdd\xff\xff\xff\xff", CONTENT))
 
 
-def test_a_key_wrapped_for_one_recipient_is_of_no_use_to_another() -> None:
-    swapped = replace(header_of(SEALED), recipients={"coordinator": header_of(SEALED).recipients["beech"]})
+def test_a_secret_hidden_for_one_recipient_is_of_no_use_to_another() -> None:
+    swapped = replace(header_of(SEALED), lock=header_of(SEALED).lock[:-16])
+    assert opened(signed(wire.pack(swapped), recrypted(swapped)), own="beech") == CONTENT
     with pytest.raises(NotForUs):
-        opened(signed(wire.pack(swapped), b"x" * 40), own="coordinator")
+        opened(signed(wire.pack(swapped), recrypted(swapped)), own="cedar")
+
+
+def recrypted(header: Header) -> bytes:
+    """The content, encrypted anew under the secret of an envelope and another header."""
+    secret = security._secret(header_of(SEALED), HERE, KEYS["beech"])
+    return security._cipher(secret, HERE).encrypt(bytes(12), CONTENT, security._associated(wire.pack(header)))
 
 
 def test_a_sender_can_not_show_two_recipients_two_contents() -> None:
-    """A header is committed to one content key; a recipient to whom another was wrapped notices."""
+    """A header is committed to one secret; a recipient for whom another was hidden can't open it."""
     second = seal(b"another story", HERE, HOUSES["ash"], PEERS)
-    mixed = replace(header_of(second), commitment=header_of(SEALED).commitment)
-    with pytest.raises(Damaged, match="not the content's"):
+    mixed = Header.of(HERE, header_of(second).ephemeral, header_of(SEALED).commitment, *header_of(second).hidden)
+    with pytest.raises(NotForUs):
         opened(signed(wire.pack(mixed), body_of(second)))
+    both = replace(header_of(SEALED), lock=header_of(SEALED).lock[:-16] + header_of(second).hidden[1])
+    assert opened(signed(wire.pack(both), recrypted(both)), own="beech") == CONTENT
+    with pytest.raises(NotForUs):
+        opened(signed(wire.pack(both), recrypted(both)), own="cedar")
+
+
+def test_a_content_is_bound_to_all_of_the_study_s_digest() -> None:
+    """A header has only the beginning of it, which somebody could make two studies share."""
+    alike = replace(HERE, study=STUDY[:-1] + "6")
+    for recipients in (PEERS, {"beech": PEERS["beech"]}):
+        with pytest.raises(NotForUs):
+            opened(seal(CONTENT, alike, HOUSES["ash"], recipients))
+
+
+def test_an_envelope_for_a_single_recipient_opens_for_nobody_else() -> None:
+    sealed = seal(CONTENT, HERE, HOUSES["ash"], {"beech": PEERS["beech"]})
+    assert opened(sealed) == CONTENT
+    assert len(sealed) < len(SEALED)
+    with pytest.raises(NotForUs) as refusal:
+        opened(sealed, own="cedar")
+    assert refusal.value.by_sender
+
+
+def test_a_header_that_keeps_a_secret_from_everybody_is_not_taken_for_an_open_letter() -> None:
+    with pytest.raises(Damaged, match="a key that is none"):
+        opened(signed(wire.pack(replace(header_of(OPEN_LETTER), lock=bytes(16))), CONTENT))
+
+
+def test_an_envelope_has_no_more_recipients_than_its_header_can_hold() -> None:
+    key = KEYS["beech"].public
+    most = {f"house{number}": key for number in range(MOST_RECIPIENTS)}
+    assert opened(seal(CONTENT, HERE, HOUSES["ash"], most)) == CONTENT
+    with pytest.raises(ValueError, match="at most 4000"):
+        seal(CONTENT, HERE, HOUSES["ash"], {**most, "one more": key})
 
 
 def test_a_house_can_not_pass_off_as_its_own_what_another_has_sealed() -> None:
     as_cedar = replace(HERE, sender="cedar")
-    copied = wire.pack(replace(header_of(SEALED), message=as_cedar))
+    copied = wire.pack(replace(header_of(SEALED), message=Header.of(as_cedar).message))
     with pytest.raises(NotForUs):
         opened(signed(copied, body_of(SEALED), "cedar"), as_cedar)
 
@@ -257,9 +307,9 @@ def test_a_content_that_does_not_belong_to_its_header_is_refused() -> None:
         opened(signed(wire.pack(header_of(SEALED)), body_of(SEALED) + b"\0"))
 
 
-@pytest.mark.parametrize("ephemeral", [b"", bytes(32), b"\x01" + bytes(31)])
+@pytest.mark.parametrize("ephemeral", [b"\x01", bytes(32), b"\x01" + bytes(31)])
 def test_a_sender_s_key_that_is_none_is_refused(ephemeral: bytes) -> None:
-    weak = replace(header_of(SEALED), ephemeral=ephemeral)
+    weak = Header.of(HERE, ephemeral, *([header_of(SEALED).commitment] if len(ephemeral) == 32 else []))
     with pytest.raises(Damaged, match="a key that is none"):
         opened(signed(wire.pack(weak), body_of(SEALED)))
 
@@ -280,8 +330,9 @@ def test_a_refusal_does_not_repeat_a_hostile_sender_s_words() -> None:
 
 
 def test_a_signature_for_another_purpose_is_not_taken_for_an_envelope_s() -> None:
-    digest = SEALED[START.size : START.size + 32]
-    forged = SEALED[: START.size + 32] + HOUSES["ash"].sign(b"spinney roster 1\0" + digest) + SEALED[PREFIX_BYTES:]
+    digest = security._intact(SEALED, HERE, len(SEALED))[0]
+    assert SEALED[SIGNATURE_AT:PREFIX_BYTES] == HOUSES["ash"].sign(b"spinney envelope 2\0" + digest)
+    forged = SEALED[:SIGNATURE_AT] + HOUSES["ash"].sign(b"spinney roster 1\0" + digest) + SEALED[PREFIX_BYTES:]
     with pytest.raises(WrongSignature):
         opened(forged)
 
@@ -320,10 +371,8 @@ def forgery(real: list[bytes], rng: random.Random) -> tuple[bytes, MessageId]:
             header = header[:place] + bytes([header[place] ^ 1 << rng.randrange(8)]) + header[place + 1 :]
             return signed(header, body_of(data)), HERE
         case _:  # signature dropped, or of another envelope
-            signature = rng.choice([bytes(64), other[START.size + 32 : PREFIX_BYTES], rng.randbytes(64)])
-            return with_digest(
-                data[: START.size + 32] + signature + data[PREFIX_BYTES:-1] + bytes([data[-1] ^ 1])
-            ), HERE
+            signature = rng.choice([bytes(64), other[SIGNATURE_AT:PREFIX_BYTES], rng.randbytes(64)])
+            return with_digest(data[:SIGNATURE_AT] + signature + data[PREFIX_BYTES:-1] + bytes([data[-1] ^ 1])), HERE
 
 
 def test_ten_thousand_mutated_and_forged_envelopes_of_every_kind_are_refused() -> None:

@@ -14,6 +14,7 @@ from spinney.traverse import Walker
 
 Floats = NDArray[np.float64]
 BLOCK_CELLS = 4_000_000  # rows x trees, and rows x ensembles, held in memory at once
+ALONE_CELLS = 400_000  # OpenBLAS multiplies so many by itself; from 460,800 on it wakes threads, which then spin 0.1 s
 DECIMALS = 12  # beyond these, a score tells in which order its votes were added; ties must stay ties
 
 
@@ -42,8 +43,19 @@ def scores(
         if unseen is not None and own is not None:
             votes[:, own] *= unseen[here]
             others = np.delete(weights, own, axis=0).sum(axis=0)  # added up, not taken off: an empty sum is exactly 0
-            divisor = others + unseen[here].astype(np.float64) @ weights[own]
-        sums = votes @ weights
+            divisor = others + _product(unseen[here].astype(np.float64), weights[own])
+        sums = _product(votes, weights)
         block = np.divide(sums, divisor, out=np.full(sums.shape, np.nan), where=divisor > 0)
         result[here] = block if which is None else np.take_along_axis(block, which[here], axis=1)
     return np.clip(np.round(result, DECIMALS), 0.0, 1.0)
+
+
+def _product(votes: Floats, weights: Floats) -> Floats:
+    """`votes @ weights`. For one ensemble it is so little work that waking a second thread costs more than it saves."""
+    if weights.shape[1] > 1:
+        return votes @ weights
+    rows = max(8, ALONE_CELLS // max(len(weights), 1) // 8 * 8)  # whole steps of its kernel keep the order of adding
+    sums = np.empty((len(votes), 1))
+    for start in range(0, len(votes), rows):
+        np.matmul(votes[start : start + rows], weights, out=sums[start : start + rows])
+    return sums

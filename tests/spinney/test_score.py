@@ -258,3 +258,13 @@ def test_votes_in_small_blocks_are_the_same(forest, monkeypatch):
     monkeypatch.setattr(votes, "BLOCK_CELLS", 7 * TREES)
     parts = scores(Walker(forest, COLUMNS), X, weights, unseen=unseen, own=own)
     assert np.allclose(parts, whole, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("own", [np.array([1, 4, 9]), np.arange(TREES)])
+def test_votes_of_one_ensemble_that_are_added_up_in_parts_are_the_same(forest, monkeypatch, own):
+    X, _ = table(3, rows=300)
+    weights, unseen = some_weights(0, ensembles=1), np.random.default_rng(5).random((300, len(own))) < 0.4
+    whole = scores(Walker(forest, COLUMNS), X, weights, unseen=unseen, own=own)
+    monkeypatch.setattr(votes, "ALONE_CELLS", 16 * TREES)
+    parts = scores(Walker(forest, COLUMNS), X, weights, unseen=unseen, own=own)
+    assert np.array_equal(parts, whole, equal_nan=True)

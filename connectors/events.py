@@ -23,6 +23,8 @@ from connectors.sources.shelf import lines_in
 from spinney.errors import SourceFailed
 
 LARGEST_RESOURCE = 64 * 2**20
+USUAL_RESOURCE = 4 * 2**20  # DuckDB gives a processor so many bytes at a time, and a small pull has few
+ROW_GROUP = 20_480  # and so many rows; by default more than a small pull has
 NOT_A_NUMBER = "value is not a number"
 
 
@@ -52,10 +54,7 @@ def stage(
         out = folder / f"{kind}.events.parquet"
         _note_invalid(bench, (invalid or {}).get(kind, ()))
         try:
-            try:
-                _write(bench, _rows(bench, kind, files), out)
-            except duckdb.InvalidInputException:  # one endless line must not cost the night
-                _write(bench, _rows(bench, kind, _with_lines_cut(files, folder)), out)
+            _parse(bench, kind, files, folder, out)
             _keep_newest(bench, kind, out)
         except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
             if has_no_room(error):  # no fault of the file
@@ -73,6 +72,18 @@ def stage(
     return staged
 
 
+def _parse(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], folder: Path, out: Path) -> None:
+    """Large resources are looked out for only where one came, since all processors are busy only with small ones."""
+    for largest in (USUAL_RESOURCE, LARGEST_RESOURCE):
+        try:
+            write_rows(bench, _rows(bench, kind, files, largest), out)
+            return
+        except duckdb.InvalidInputException:
+            continue
+    # one endless line must not cost the night
+    write_rows(bench, _rows(bench, kind, _with_lines_cut(files, folder), LARGEST_RESOURCE), out)
+
+
 def _with_lines_cut(files: Sequence[Path], folder: Path) -> list[Path]:
     """The same lines; what is longer than any resource should be is cut off, so that it counts as no resource."""
     cut = []
@@ -86,8 +97,10 @@ def _with_lines_cut(files: Sequence[Path], folder: Path) -> list[Path]:
     return cut
 
 
-def _write(bench: duckdb.DuckDBPyConnection, rows: str, out: Path) -> None:
-    bench.execute(f"COPY ({rows}) TO {text(out)} (FORMAT parquet, COMPRESSION zstd)")
+def write_rows(bench: duckdb.DuckDBPyConnection, rows: str, out: Path, how: str = f"ROW_GROUP_SIZE {ROW_GROUP}") -> int:
+    """Keep the rows of a query as Parquet, and say how many there are."""
+    copied = bench.execute(f"COPY ({rows}) TO {text(out)} (FORMAT parquet, COMPRESSION zstd, {how})")
+    return int(copied.fetchall()[0][0])
 
 
 def _note_invalid(bench: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
@@ -96,31 +109,31 @@ def _note_invalid(bench: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
     bench.unregister("ids")
 
 
-def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path]) -> str:
+def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], largest: int) -> str:
     if all(file.suffix == ".parquet" for file in files):
         return _from_tables(bench, kind, files)
     if kind == "Patient":
-        return _patients_from_fhir(files)
+        return _patients_from_fhir(_ndjson(files, PATIENT_MEMBERS, largest))
     if kind not in SHAPES:
         raise SourceFailed(f"{kind} can't be made into events; known are {', '.join(SHAPES)}")
-    return _events_from_fhir(kind, SHAPES[kind], files)
+    return _events_from_fhir(kind, SHAPES[kind], _ndjson(files, SHAPES[kind].columns(), largest))
 
 
-def _ndjson(files: Iterable[Path], members: Mapping[str, str]) -> str:
+def _ndjson(files: Iterable[Path], members: Mapping[str, str], largest: int) -> str:
     columns = ", ".join(f"{name(member)}: {text(kind)}" for member, kind in members.items())
     return (
         f"read_json([{texts(files)}], columns = {{{columns}}}, format = 'newline_delimited', ignore_errors = true, "
-        f"maximum_object_size = {LARGEST_RESOURCE})"
+        f"maximum_object_size = {largest})"
     )
 
 
-def _events_from_fhir(kind: str, shape: Shape, files: Sequence[Path]) -> str:
+def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
     return f"""
     WITH resource AS (
         SELECT resourceType, id, meta.lastUpdated AS updated_text, {shape.subject}.reference AS reference,
             {shape.time} AS time_text, {shape.until} AS until_text, {shape.recorded} AS recorded_text,
             {shape.status} AS status, {shape.encounter_class} AS "class", {shape.parts()} AS parts
-        FROM {_ndjson(files, shape.columns())}
+        FROM {resources}
     ), timed AS (
         SELECT *, person(reference) AS patient, {_moments()}, moment(updated_text) AS updated FROM resource
     ), spread AS (
@@ -157,7 +170,7 @@ _EVENT_REASONS = f"""
             WHEN number IS NOT NULL AND "value" IS NULL THEN {text(NOT_A_NUMBER)}"""
 
 
-def _patients_from_fhir(files: Sequence[Path]) -> str:
+def _patients_from_fhir(resources: str) -> str:
     return f"""
     SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, day_end(deceasedDateTime) AS died,
         coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL OR vague(deceasedDateTime) AS died_undated,
@@ -166,7 +179,7 @@ def _patients_from_fhir(files: Sequence[Path]) -> str:
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
         END AS reason
-    FROM {_ndjson(files, PATIENT_MEMBERS)}
+    FROM {resources}
     """
 
 
@@ -218,7 +231,7 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, out: Path) -> None
     whole = out.with_suffix(".all")
     out.rename(whole)
     order = "updated DESC NULLS LAST, (reason IS NULL) DESC, " + ("birth, sex, died" if kind == "Patient" else _CONTENT)
-    _write(
+    write_rows(
         bench,
         f"""
         WITH event AS (SELECT * FROM read_parquet({text(whole)})),

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from connectors.bench import instant, text, texts
-from connectors.events import Staged
+from connectors.events import Staged, write_rows
 from connectors.recipes import DID_NOT_HAPPEN, event_features, unit_of, wanted_of
 from connectors.units import NO_UNIT, Conversion, conversion
 from spinney.definition import COUNTING, EventFeature
@@ -136,19 +136,21 @@ def _write(bench: duckdb.DuckDBPyConnection, kinds: list[str], buckets: int, now
     if not kinds:
         raise CohortRejected("the source has events that the study asks for", advice="look at what the source delivers")
     events = " UNION ALL ".join(kinds)
-    bench.execute(
-        f"COPY (SELECT * EXCLUDE (happened), hash(patient) % {buckets} AS bucket FROM ({events}) "
-        f'WHERE happened AND "time" <= {instant(now)}) '
-        f"TO {text(folder)} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (bucket))"
-    )
+    chosen = f'FROM ({events}) WHERE happened AND "time" <= {instant(now)}'
+    if buckets == 1:  # sharing out keeps one processor busy, the others hardly
+        (folder / "bucket=0").mkdir(parents=True)
+        written = write_rows(bench, f"SELECT * EXCLUDE (happened) {chosen}", folder / "bucket=0" / "events.parquet")
+    else:
+        rows = f"SELECT * EXCLUDE (happened), hash(patient) % {buckets} AS bucket {chosen}"
+        written = write_rows(bench, rows, folder, "PARTITION_BY (bucket)")
+    if not written:
+        raise CohortRejected(
+            "the source has events with the study's codes", 0, "map local codes in site.yaml, or look at the date range"
+        )
 
 
 def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime) -> datetime:
     """The newest moment that the data tell of, up to now."""
-    if not any(folder.rglob("*.parquet")):
-        raise CohortRejected(
-            "the source has events with the study's codes", 0, "map local codes in site.yaml, or look at the date range"
-        )
     newest = ", ".join(
         f"max({column}) FILTER ({column} <= {instant(now)})" for column in ('"time"', '"until"', "recorded")
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from connectors.bench import open_bench
-from connectors.events import Staged, stage
+from connectors.events import ROW_GROUP, Staged, stage
 from connectors.fhir_check import invalid_ids
 from connectors.fhir_shapes import SHAPES
 from connectors.sources import Pulled
@@ -216,6 +217,15 @@ def test_who_died_on_a_day_was_alive_in_its_morning_and_a_month_is_no_date(
 ) -> None:
     _, rows = staged(tmp_path, {"resourceType": "Patient", "id": "a", "deceasedDateTime": said}, kind="Patient")
     assert str(rows[0][3]) == counts_as
+
+
+def test_the_events_of_a_small_pull_are_enough_for_several_processors(tmp_path: Path) -> None:
+    line = json.dumps(GOOD).replace(GOOD["id"], "{}")
+    lines = (line.replace("{}", str(number)) for number in range(2 * ROW_GROUP))
+    result, _ = staged(tmp_path, *lines)
+    groups = parquet.read_metadata(result.events["Observation"]).num_row_groups
+    assert result.read["Observation"] == 2 * ROW_GROUP
+    assert groups > 1
 
 
 def test_an_id_that_is_no_text_and_nesting_without_end_are_no_valid_resources(tmp_path: Path) -> None:

@@ -107,6 +107,12 @@ def test_an_endless_line_costs_one_observation_and_not_the_night(tmp_path: Path)
     assert result.cohort.rows == 1
 
 
+@pytest.mark.parametrize("mebibytes", [5, 40])
+def test_a_resource_that_is_larger_than_most_counts_like_any_other(tmp_path: Path, mebibytes: int) -> None:
+    long = observation("2023-01-06", 99.0) | {"note": [{"text": "x" * (mebibytes * 2**20)}]}
+    assert frame(tmp_path, study(), [*WEIGHED, long])["weight"].tolist() == [99.0]
+
+
 def test_missing_values_are_left_missing_unless_the_study_says_otherwise(tmp_path: Path) -> None:
     rows = frame(tmp_path, study(feature("weight", "last", window="10d")), many(40, 2))
     assert rows["weight"].isna().sum() == 60

@@ -49,8 +49,9 @@ class Shape:
         """SQL list with one part per coding of the resource and of its components; without a coding it is one part."""
         if not self.valued:
             return _parts(self.codings, "NULL::VARCHAR", "NULL::VARCHAR", "NULL::VARCHAR")
-        inner = _valued_parts("piece.code.coding", "piece.")
-        return f"{_valued_parts(self.codings, '')} || flatten([{inner} for piece in coalesce(component, [])])"
+        own, inner = _valued_parts(self.codings, ""), _valued_parts("piece.code.coding", "piece.")
+        whole = f"{own} || flatten([{inner} for piece in component])"
+        return f"CASE WHEN component IS NULL THEN {own} ELSE {whole} END"  # joining lists costs as much as making them
 
 
 def _valued_parts(codings: str, at: str) -> str:

@@ -90,6 +90,9 @@ def test_a_patient_with_a_broken_date_of_birth_is_in_quarantine(tmp_path: Path) 
         ("2023-07-01", "Europe/Berlin", "2023-06-30 22:00:00"),
         ("2023-07", "UTC", "2023-07-01 00:00:00"),
         ("2023", "UTC", "2023-01-01 00:00:00"),
+        ("1582-10-10", "UTC", "1582-10-10 00:00:00"),
+        ("1969-12-31T23:59:59.999999Z", "UTC", "1969-12-31 23:59:59.999999"),
+        ("9999-12-31T23:59:59+14:00", "UTC", "9999-12-31 09:59:59"),
     ],
 )
 def test_times_are_read_to_utc_and_partial_dates_begin_their_period(

@@ -11,6 +11,7 @@ import duckdb
 from spinney.errors import SourceFailed
 
 MEMORY = "700MB"
+ROWS_AT_ONCE = 65_536  # that wait in memory for their bucket, per thread; by default eight times as many
 
 # AT TIME ZONE 'UTC' and reference[9:] would mean the same as epoch_us and substr, and take twice as long
 MACROS = """
@@ -52,6 +53,7 @@ def open_bench(folder: Path, timezone: str = "UTC", memory: str = MEMORY) -> duc
     bench.execute(f"SET temp_directory = {text(spill)}")
     bench.execute("SET preserve_insertion_order = false")
     bench.execute("SET enable_progress_bar = false")
+    bench.execute(f"SET partitioned_write_flush_threshold = {ROWS_AT_ONCE}")
     try:
         bench.execute(f"SET TimeZone = {text(timezone)}")
     except duckdb.Error:

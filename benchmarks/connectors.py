@@ -68,6 +68,7 @@ def measure(asked: argparse.Namespace) -> Measured:
 def _file_ways(folder: Path, missing: list[str], install: bool) -> dict[str, Callable[[], Built]]:
     ways = {
         OURS: lambda: alone(timed_way, "spinney", folder),
+        f"{OURS}, nothing validated": lambda: alone(timed_way, "unvalidated", folder),
         "files: pandas": lambda: alone(timed_way, "pandas", folder),
         "files: polars": lambda: alone(timed_way, "polars", folder),
         "files: fhirpath, flat rows only": lambda: alone(timed_way, "fhirpath", folder),

@@ -41,6 +41,7 @@ def timed_way(way: str, folder: Path) -> Built:
         return _timed(lambda: peers.with_fhirpath(folder, FHIRPATH_RESOURCES), FHIRPATH_RESOURCES)
     ways: dict[str, Callable[[Path], pd.DataFrame]] = {
         "spinney": lambda here: _pulled(here / "home", {"kind": "files", "path": here}),
+        "unvalidated": lambda here: _pulled(here / "home", {"kind": "files", "path": here}, validate="none"),
         "pandas": peers.with_pandas,
         "polars": peers.with_polars,
     }
@@ -58,12 +59,14 @@ def over_http(folder: Path, kind: str, address: str) -> Built:
 def spinney_wide(folder: Path, features: int) -> Built:
     """A study of very many features."""
     source = {"kind": "files", "path": folder}
-    return _timed(lambda: _pulled(folder / "wide", source, wide_study(features), most=4096), _lines(folder))
+    return _timed(
+        lambda: _pulled(folder / "wide", source, wide_study(features), largest_table_mib=4096), _lines(folder)
+    )
 
 
-def _pulled(home: Path, source: dict[str, Any], study: Study = STUDY, most: int = 256) -> pd.DataFrame:
-    """As every night."""
-    site = SiteSettings.model_validate({"name": "bench", "home": home, "source": source, "largest_table_mib": most})
+def _pulled(home: Path, source: dict[str, Any], study: Study = STUDY, **more: Any) -> pd.DataFrame:
+    """As every night, but for what the site says more."""
+    site = SiteSettings.model_validate({"name": "bench", "home": home, "source": source, **more})
     result, vault = pull(study, site), Vault(home)
     return pd.concat([vault.read(result.cohort).to_pandas(), vault.read(result.unripe).to_pandas()])
 

@@ -153,13 +153,18 @@ class Header:
 
     @property
     def commitment(self) -> bytes:
-        """To the secret, or one envelope could show two recipients two contents; none for a single recipient."""
+        """To the secret, or a ciphertext could be made that opens as two contents; none for a single recipient."""
         return self.lock[KEY_BYTES : 2 * KEY_BYTES]
 
     @property
     def hidden(self) -> list[bytes]:
         """The secret under the pad of each recipient, if there are several."""
         return [self.lock[at : at + SECRET_BYTES] for at in range(2 * KEY_BYTES, len(self.lock), SECRET_BYTES)]
+
+    def __post_init__(self) -> None:
+        for_many = len(self.lock) - 2 * KEY_BYTES
+        if len(self.lock) not in (0, KEY_BYTES) and (for_many < 2 * SECRET_BYTES or for_many % SECRET_BYTES):
+            raise Refused("a lock has nothing, a key, or a key, a commitment and two secrets or more")
 
 
 class Rounds:
@@ -380,7 +385,7 @@ def _pad(shared: bytes, message: MessageId, ephemeral: bytes, public: bytes) -> 
 
 
 def _combined(pad: bytes, secret: bytes) -> bytes:
-    return bytes(one ^ other for one, other in zip(pad, secret, strict=False))
+    return bytes(one ^ other for one, other in zip(pad, secret, strict=True))
 
 
 def _cipher(secret: bytes, message: MessageId) -> ChaCha20Poly1305:

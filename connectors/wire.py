@@ -1,6 +1,6 @@
 """Messages as bytes and back: msgpack, typed by the message's own annotations, one form per message.
 
-    bytes = [kind, [value of each field]]      array = [dtype, shape, bytes]        set = sorted list
+    bytes = [kind, [value of each field]]      array = [form, shape, bytes]         set = sorted list
     digest = raw bytes                         array of yes and no = packed bits    letter = deflated bytes
 
 How an array's cells are written: `wire_arrays.py`. Reading never builds what the annotations don't ask for: a value's
@@ -251,8 +251,8 @@ def _array(kind: type[np.generic]) -> _Codec:
         if form is None:
             raise reader.refused(f"is not an array of {name}")
         dimensions = reader.length()
-        if dimensions > MOST_DIMENSIONS:
-            raise reader.refused(f"has {dimensions} dimensions, more than {MOST_DIMENSIONS}")
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise reader.refused(f"has {dimensions} dimensions, not 1 to {MOST_DIMENSIONS}")
         shape = tuple(reader.scalar(int) for _ in range(dimensions))
         raw, cells = np.frombuffer(reader.scalar(bytes), np.uint8), math.prod(shape)
         if not all(0 <= side <= LARGEST for side in shape) or cells > MOST_CELLS or not form.fits(len(raw), cells):

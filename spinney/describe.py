@@ -110,3 +110,8 @@ def _first_columns(cohort: Cohort) -> list[int]:
 def rounded_rows(rows: int, privacy: Privacy) -> int:
     """The number of rows as others may know it."""
     return round(rows / privacy.rows_precision) * privacy.rows_precision
+
+
+def most_rows(told: int, privacy: Privacy) -> int:
+    """How many rows there may be behind a rounded number of them."""
+    return told + privacy.rows_precision // 2

@@ -34,6 +34,7 @@ from spinney.study import Study
 
 SHARED_FIGURES = frozenset({"auroc", "auprc", "brier", "mcc", "sensitivity", "specificity"})
 LONGEST_NAME = 64
+MOST_ROWS = 10**9  # by which counts are given their bits
 
 
 @singledispatch
@@ -156,6 +157,7 @@ def _require(holds: bool, rule: str) -> None:
 def _require_introduction(reply: Description | Enrolment, study: Study) -> None:
     privacy = study.privacy
     _require(reply.rows % privacy.rows_precision == 0, "rows are rounded")
+    _require(reply.rows <= MOST_ROWS, f"no hospital has more than {MOST_ROWS:,} rows")
     _require(reply.rows + privacy.rows_precision > privacy.smallest_cohort, "the smallest cohort is kept")
     _require(reply.present.shape == (len(columns_of(study.features)),), "one number per column of the study")
     _require(len(reply.key) == 32 and len(reply.signature) == 64, "a key and its signature")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import secure_sum
-from spinney.describe import MEAN_STEPS, VECTOR_DECIMALS, characteristic_vector, known_rows, rounded_rows
+from spinney.describe import MEAN_STEPS, VECTOR_DECIMALS, characteristic_vector, known_rows, most_rows, rounded_rows
 from spinney.encode import columns_of
 from spinney.errors import Declined, Refused, RoundVoid
 from spinney.federation import Decline, Federation, House, Message, SitePart, key_words
@@ -289,4 +289,4 @@ def _order(federation: Federation, study: Study, enrolled: Mapping[str, Enrolmen
 
 
 def _most(study: Study, sites: tuple[str, ...], enrolled: Mapping[str, Enrolment]) -> int:
-    return sum(enrolled[site].rows + study.privacy.rows_precision // 2 for site in sites)
+    return sum(most_rows(enrolled[site].rows, study.privacy) for site in sites)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import secure_sum
+from spinney.describe import most_rows, rounded_rows
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Card, Federation, Message, Parcel
 from spinney.forest_site import ForestSite
@@ -52,13 +53,15 @@ class ScoringSite(ForestSite):
         """Count at home, hide the counts, send."""
         house = self.house
         cards = check_order(house, order)
+        if order.mode == "masked":  # what the coordinator knows of the rows, so that a refusal tells it nothing
+            privacy = house.study.privacy
+            secure_sum.check_bits(order.bits, most_rows(rounded_rows(len(self.training), privacy), privacy))
         counts = self._counts(order, cards)
         if order.mode == "trusted-third-party":
             return PlainCounts(counts)
         binding = self._binding(order)
         if order.mode == "ring":
             return self._start_ring(order, binding, counts)
-        secure_sum.check_bits(order.bits, len(self.training))
         return MaskedCounts(hide(house, counts, cards, binding, bits=order.bits))
 
     def finish(self, order: Weights) -> Message:
@@ -227,8 +230,9 @@ def _order(
     manifest = _scorable(cluster, members, fewest)
     if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
-    bits = _most(study, members, joined).bit_length()
-    return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members, bits)
+    mode = study.privacy.secure_sum
+    bits = secure_sum.bits_for(_most(study, members, joined), 4 * len(manifest)) if mode == "masked" else 0
+    return ScoreOrder(manifest, mode, attempt, members, bits)
 
 
 def _scorable(cluster: Cluster, members: tuple[str, ...], fewest: int) -> Manifest:
@@ -258,7 +262,7 @@ def _spread(full: Manifest, scored: Manifest, weights: Floats) -> Floats:
 
 
 def _most(study: Study, sites: Iterable[str], joined: Mapping[str, Description]) -> int:
-    return sum(joined[site].rows + study.privacy.rows_precision // 2 for site in sites)
+    return sum(most_rows(joined[site].rows, study.privacy) for site in sites)
 
 
 def _check(total: Counts, most: int) -> None:

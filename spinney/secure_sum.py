@@ -159,6 +159,11 @@ def mask(
     return _low(cells, bits).reshape(counts.shape)
 
 
+def bits_for(most: int, cells: int) -> int:
+    """Bits that tell totals up to `most`, and some to spare where cells are few: a sum of noise must be impossible."""
+    return min(most.bit_length() + ALL_BITS // cells, ALL_BITS)
+
+
 def check_bits(bits: int, most: int) -> None:
     """Refuses to send so few bits of a number that not even this site's own counts fit."""
     if not most.bit_length() <= bits <= ALL_BITS:

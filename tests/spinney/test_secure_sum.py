@@ -453,6 +453,16 @@ def test_a_digest_names_the_cells_their_shape_and_the_asking() -> None:
     assert len(digests) == 4
 
 
+@pytest.mark.parametrize("trees", [1, 3, 16, 17, 400])
+def test_noise_is_an_impossible_total_also_where_trees_are_few(trees: int) -> None:
+    most = 511  # nearly all that nine bits can tell
+    bits = secure_sum.bits_for(most, 4 * trees)
+    noise = np.random.default_rng(trees).integers(0, 2**bits, (100_000, 4))
+    possible = np.mean(noise.sum(axis=1) <= most)  # of one tree
+    assert possible**trees < 1e-6
+    assert bits == 9 or trees < 17
+
+
 # ---- Who colludes with whom ------------------------------------------------------------------------------------
 
 

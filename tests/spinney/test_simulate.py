@@ -94,14 +94,17 @@ def test_a_defect_in_a_site_s_part_is_not_mistaken_for_a_lost_site(wood, people)
         Wood(wood, people, parts={"elm": Broken}).run()
 
 
-def test_a_message_that_says_more_than_the_study_allows_does_not_leave_the_house(wood, people):
+@pytest.mark.parametrize(
+    ("rows", "rule"), [(123, "rows are rounded"), (10**18, "no hospital has more than 1,000,000,000 rows")]
+)
+def test_a_message_that_says_more_than_the_study_allows_does_not_leave_the_house(wood, people, rows, rule):
     class Chatterbox(ALGORITHMS["bofrf"].site_part):
         def join(self, order):
-            return replace(super().join(order), rows=123)
+            return replace(super().join(order), rows=rows)
 
     federation = Wood(wood, people, parts={"elm": Chatterbox})
     federation.run()
-    assert federation.left_out["elm"] == "refused join: a message breaks the rule: rows are rounded"
+    assert federation.left_out == {"elm": f"refused join: a message breaks the rule: {rule}"}
 
 
 def test_a_kind_of_message_that_nobody_knows_does_not_leave_the_house(wood, people):

@@ -305,6 +305,6 @@ def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:
     """The local forest, and the union of the first `common` trees, one vote each."""
     shared, note = pool.voting(common)
     return (
-        Candidate("local", lambda _: pool.ours.astype(np.float64)),
-        Candidate("fedrf", lambda _: shared.astype(np.float64), note),
+        Candidate("local", pool.ours.astype(np.float64)),
+        Candidate("fedrf", shared.astype(np.float64), note),
     )

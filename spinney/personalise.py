@@ -77,7 +77,7 @@ class Candidate:
     """A way to weigh the pool's trees."""
 
     name: str
-    weigh: Weighing
+    weigh: Floats | Weighing  # the same whatever S is, or by S
     note: str = ""  # what a reader of the outcome must know about it
 
 
@@ -126,9 +126,11 @@ class Chooser:
         return replace(outcome, succession=succession)
 
     def weights(self, name: str, own: Floats | None = None) -> Floats:
-        """Final weights of a candidate; trees that abstain here have none."""
-        weighed = self.candidates[name].weigh(metrics.mcc(self.pool.total) if own is None else own)
-        return np.where(self.pool.silent, 0.0, weighed)
+        """Final weights of a candidate, or those under another S; trees that abstain here have none."""
+        weigh = self.candidates[name].weigh
+        if callable(weigh):
+            weigh = weigh(metrics.mcc(self.pool.total) if own is None else own)
+        return np.where(self.pool.silent, 0.0, weigh)
 
     def matrix(self, names: Sequence[str]) -> Floats:
         """Weights of several candidates, one column each."""
@@ -157,11 +159,26 @@ class Chooser:
         fold, total = folds_of(rows, self.study), self.pool.total
         repeats, count = self.pool.counts.shape[:2]
         left = [metrics.mcc(total - counts) for repeat in self.pool.counts for counts in repeat]
-        weights = np.stack([self.weights(name, own) for own in left for name in names], axis=1)
+        weights = np.empty((len(total), len(left), len(names)))
+        for place, name in enumerate(names):
+            weights[:, :, place] = self._weights_by_fold(name, left)
         groups = fold.T + count * np.arange(repeats)
         which = (groups[:, :, None] * len(names) + np.arange(len(names))).reshape(len(rows), -1)
-        votes = scores(self.walker, rows.X, weights, unseen=self.pool.unseen, own=self.pool.own, which=which)
+        votes = scores(
+            self.walker,
+            rows.X,
+            weights.reshape(len(total), -1),
+            unseen=self.pool.unseen,
+            own=self.pool.own,
+            which=which,
+        )
         return np.asarray(np.round(votes.reshape(len(rows), repeats, -1).mean(axis=1), DECIMALS))
+
+    def _weights_by_fold(self, name: str, left: Sequence[Floats]) -> Floats:
+        """Weights of a candidate (trees x folds), or one column for all folds where S has no say."""
+        if callable(self.candidates[name].weigh):
+            return np.stack([self.weights(name, own) for own in left], axis=1)
+        return self.weights(name)[:, None]
 
     @cached_property
     def patients(self) -> int:

@@ -37,24 +37,40 @@ def tempered_weights(common: Floats, own: Floats, rows: int) -> Floats:
     return np.asarray(np.exp(SHARPNESS * ((1 - trust) * common + trust * own)))
 
 
-def capped(weights: Floats, owners: Sequence[str], home: str, largest: float) -> Floats:
+class Cap:
     """No other site's trees have more than `largest` of the total weight, unless nobody else has any.
 
     With the n heaviest sites held at the cap, all the rest makes up 1 - n * largest of the new total.
     """
-    weights, names = weights.copy(), np.asarray(owners)
-    sums = {site: float(weights[names == site].sum()) for site in {*owners}}
-    others = [site for site in {*owners} - {home} if sums[site] > 0]
-    heaviest = sorted(others, key=lambda site: (-sums[site], site))
-    most = len(heaviest) if sums.get(home) else len(heaviest) - 1
-    held, cap = 0, largest * weights.sum()
-    while held < most and largest * (held + 1) < 1 and sums[heaviest[held]] > cap:
-        held += 1
-        rest = weights[~np.isin(names, heaviest[:held])].sum()
-        cap = largest * rest / (1 - largest * held)
-    for site in heaviest[:held]:
-        weights[names == site] *= cap / sums[site]
-    return weights
+
+    def __init__(self, owners: Sequence[str], home: str, largest: float) -> None:
+        sites, self._owner = np.unique(np.asarray(owners, dtype=str), return_inverse=True)
+        self._home, self._largest = sites == home, largest
+        self._by_site = np.argsort(self._owner, kind="stable")
+        # every site's trees follow a 0, from which on `reduceat` adds exactly as `sum` would add them alone
+        self._slots = np.arange(len(self._owner)) + self._owner[self._by_site] + 1
+        self._zeros = np.setdiff1d(np.arange(len(self._owner) + len(sites)), self._slots)
+
+    def on(self, weights: Floats) -> Floats:
+        """The weights with heavy sites held."""
+        sums = self._sums(weights)
+        heaviest = np.argsort(-sums, kind="stable")
+        heaviest = heaviest[~self._home[heaviest] & (sums[heaviest] > 0)]
+        most = len(heaviest) if sums[self._home].any() else len(heaviest) - 1
+        held, cap = 0, self._largest * weights.sum()
+        while held < most and self._largest * (held + 1) < 1 and sums[heaviest[held]] > cap:
+            held += 1
+            rest = weights[~np.isin(self._owner, heaviest[:held])].sum()
+            cap = self._largest * rest / (1 - self._largest * held)
+        factor = np.ones(len(sums))
+        factor[heaviest[:held]] = cap / sums[heaviest[:held]]
+        return weights * factor[self._owner]
+
+    def _sums(self, weights: Floats) -> Floats:
+        """The weight of every site."""
+        spaced = np.zeros(len(self._slots) + len(self._zeros))
+        spaced[self._slots] = weights[self._by_site]
+        return np.add.reduceat(spaced, self._zeros)
 
 
 def or_equal(weights: Floats, allowed: NDArray[np.bool_]) -> Floats:

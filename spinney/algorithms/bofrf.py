@@ -21,7 +21,7 @@ from spinney.gathering import gather, publish, welcome
 from spinney.messages import Description, Weights
 from spinney.personalise import Candidate, Pool, Rules
 from spinney.scoring import ScoringSite, sum_counts
-from spinney.weigh import capped, mcc_weights, or_equal, tempered_weights
+from spinney.weigh import Cap, mcc_weights, or_equal, tempered_weights
 
 if TYPE_CHECKING:
     from spinney.study import Study
@@ -78,12 +78,11 @@ class Bofrf(Settings):
 class Weigher:
     """Weights of F (all common trees) or F_n (own trees only) by either rule."""
 
-    pool: Pool
     common: Floats  # G, 0 for trees that are not the round's
     allowed: NDArray[np.bool_]
     note: str
     rows: int
-    largest: float
+    cap: Cap
 
     def tempered(self, name: str) -> Candidate:
         """Our rule."""
@@ -93,10 +92,10 @@ class Weigher:
         """The published rule."""
         weights = mcc_weights(self.common, tau)
         note = self.note if weights[self.allowed].any() else f"{name}: no tree is above tau {tau:g}, so votes are equal"
-        return Candidate(name, lambda _own: self._kept(weights), note)
+        return Candidate(name, self._kept(weights), note)
 
     def _kept(self, weights: Floats) -> Floats:
-        return capped(or_equal(weights, self.allowed), self.pool.owners, self.pool.home, self.largest)
+        return self.cap.on(or_equal(weights, self.allowed))
 
 
 class BofrfSite(ScoringSite):
@@ -118,7 +117,9 @@ class BofrfSite(ScoringSite):
         """Local, equal votes, F and F_n by the study's rule, and what the personalised selection tries."""
         settings = self.settings
         local, fedrf = equal_votes(pool, len(order.manifest))
-        everybody, alone = self._weigher(pool, order, own_only=False), self._weigher(pool, order, own_only=True)
+        largest = 1.0 if settings.published else self.house.study.privacy.largest_share
+        cap = Cap(pool.owners, pool.home, largest)
+        everybody, alone = (self._weigher(pool, order, cap, own_only=own_only) for own_only in (False, True))
         both = (("F", everybody), ("F_n", alone))
         personal = [weigher.above(f"{name} tau {tau:g}", tau) for name, weigher in both for tau in settings.taus]
         if not settings.published:
@@ -137,13 +138,12 @@ class BofrfSite(ScoringSite):
             return Rules(shown, "bofrf", personal, choose_among=("bofrf own trees", "bofrf"), guard=False)
         return Rules(shown, "bofrf", personal)
 
-    def _weigher(self, pool: Pool, order: Weights, *, own_only: bool) -> Weigher:
+    def _weigher(self, pool: Pool, order: Weights, cap: Cap, *, own_only: bool) -> Weigher:
         known = len(order.manifest)
         common = np.zeros(len(pool.owners))
         common[:known] = order.weights
         allowed, note = (pool.ours, "") if own_only else pool.voting(known)
-        largest = 1.0 if self.settings.published else self.house.study.privacy.largest_share
-        return Weigher(pool, common, allowed, note, len(self.training), largest)
+        return Weigher(common, allowed, note, len(self.training), cap)
 
 
 def coordinate(federation: Federation, study: Study) -> str:

@@ -135,8 +135,8 @@ class BoppidSite(ForestSite):
         factor = np.array([factors.get(owner, 0.0) for owner in owners])
         own = (np.asarray(owners) == house.name).astype(np.float64)
         candidates = [
-            Candidate("local", lambda _: alphas * own),
-            Candidate("boppid", lambda _: alphas * factor),
+            Candidate("local", alphas * own),
+            Candidate("boppid", alphas * factor),
         ]
         unseen = np.ones((len(self.training), int(own.sum())), dtype=bool)
         silent = abstains(forest, house.cohort.present)

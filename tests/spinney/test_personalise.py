@@ -334,3 +334,20 @@ def test_test_figures_are_told_to_the_coordinator_only_if_the_study_says_so():
         told[share] = made.site("elm").answer("finish", made.order("finish", "elm")).figures
     assert set(told[True]) == {"auroc", "auprc", "brier", "mcc", "sensitivity", "specificity"}
     assert told[False] == {}
+
+
+def test_only_weights_that_follow_the_own_counts_are_weighed_again_for_every_fold(alike):
+    site, order = alike.site("elm"), alike.order("finish", "elm")
+    pool = site.pool(order.manifest)
+    candidates, rules = site.candidates(pool, order)
+    weighed = []
+
+    def counting(candidate):
+        if not callable(candidate.weigh):
+            return candidate
+        return replace(candidate, weigh=lambda own: weighed.append(candidate.name) or candidate.weigh(own))
+
+    Chooser(alike.study, site.house.cohort, pool, [counting(one) for one in candidates], rules)
+    repeats, folds = pool.counts.shape[:2]
+    assert {*weighed} == {"bofrf", "bofrf own trees", "F", "F_n"}
+    assert all(weighed.count(name) == repeats * folds for name in weighed)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.metrics import mcc
-from spinney.weigh import capped, common_weights, mcc_weights, or_equal, tempered_weights
+from spinney.weigh import Cap, common_weights, mcc_weights, or_equal, tempered_weights
 
 HOME = "ash"
 
@@ -61,17 +61,17 @@ def shares(weights, owners):
 
 def test_a_heavy_site_is_held_at_the_cap_and_the_others_keep_their_proportions():
     owners = ("ash", "beech", "beech", "cedar")
-    weights = capped(np.array([1.0, 6.0, 3.0, 2.0]), owners, HOME, 0.5)
+    weights = Cap(owners, HOME, 0.5).on(np.array([1.0, 6.0, 3.0, 2.0]))
     assert weights.tolist() == [1, 2, 1, 2]
 
 
 def test_the_own_trees_may_have_any_share():
     weights = np.array([9.0, 1.0])
-    assert capped(weights, ("ash", "beech"), HOME, 0.5).tolist() == [9, 1]
+    assert Cap(("ash", "beech"), HOME, 0.5).on(weights).tolist() == [9, 1]
 
 
 def test_a_site_that_is_alone_with_its_trees_is_not_capped_to_nothing():
-    assert capped(np.array([0.0, 2.0]), ("ash", "beech"), HOME, 0.3).tolist() == [0, 2]
+    assert Cap(("ash", "beech"), HOME, 0.3).on(np.array([0.0, 2.0])).tolist() == [0, 2]
 
 
 @given(
@@ -82,7 +82,7 @@ def test_a_site_that_is_alone_with_its_trees_is_not_capped_to_nothing():
 def test_no_other_site_has_more_than_the_largest_share(home, others, largest):
     owners = (HOME, *(f"site{number}" for number, trees in enumerate(others) for _ in trees))
     before = np.array([home, *(weight for trees in others for weight in trees)])
-    after = capped(before, owners, HOME, largest)
+    after = Cap(owners, HOME, largest).on(before)
     foreign = [share for site, share in shares(after, owners).items() if site != HOME]
     assert max(foreign) <= largest + 1e-9
     assert after[0] == home
@@ -92,4 +92,31 @@ def test_no_other_site_has_more_than_the_largest_share(home, others, largest):
 def test_a_site_that_alone_has_any_weight_keeps_it_although_others_are_listed():
     weights = np.array([0.35, 0.31, 0.0, 0.0, 0.0, 0.0])
     owners = ["ash", "ash", "birch", "birch", "cedar", "cedar"]
-    np.testing.assert_array_equal(capped(weights, owners, "birch", 0.5), weights)
+    np.testing.assert_array_equal(Cap(owners, "birch", 0.5).on(weights), weights)
+
+
+def one_site_after_another(weights, owners, home, largest):
+    """The cap as plainly as it can be said."""
+    weights, names = weights.copy(), np.asarray(owners)
+    sums = {site: float(weights[names == site].sum()) for site in {*owners}}
+    heaviest = sorted((site for site in sums if site != home and sums[site] > 0), key=lambda site: (-sums[site], site))
+    most = len(heaviest) if sums.get(home) else len(heaviest) - 1
+    held, cap = 0, largest * weights.sum()
+    while held < most and largest * (held + 1) < 1 and sums[heaviest[held]] > cap:
+        held += 1
+        cap = largest * weights[~np.isin(names, heaviest[:held])].sum() / (1 - largest * held)
+    for site in heaviest[:held]:
+        weights[names == site] *= cap / sums[site]
+    return weights
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([3, 40, 300]), st.sampled_from([0.02, 0.1, 0.3, 0.5, 1.0]))
+def test_the_cap_gives_the_weights_of_one_site_after_another_to_the_last_digit(seed, most, largest):
+    rng = np.random.default_rng(seed)
+    owners = np.repeat([f"site{number}" for number in range(12)], rng.integers(1, most, 12))
+    if seed % 2:
+        owners = rng.permutation(owners)
+    weights = np.exp(4 * rng.normal(size=len(owners))) * (rng.random(len(owners)) > 0.2)
+    for home in ("site3", "elsewhere"):
+        expected = one_site_after_another(weights, owners.tolist(), home, largest)
+        assert Cap(owners.tolist(), home, largest).on(weights).tolist() == expected.tolist()

@@ -8,18 +8,37 @@ worked on than a block has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.metrics import RANKING_AND_ERROR, Figure, Flags, Floats, Metric, auroc, checked
+from spinney.metrics import RANKING_AND_ERROR, Figure, Flags, Floats, Metric, OfCurves, auroc, checked, curves
 
 Ints = NDArray[np.int64]
 
+Asked = Mapping[str, tuple[ArrayLike, Mapping[str, Metric]]]  # model -> its scores, and what is asked of it
+
 LITTLE = 500  # patients of the rarer class in a block; far fewer make intervals of AUPRC too narrow
 BATCH_CELLS = 1 << 18  # resamples x rows worked on at once: what fits a processor's cache
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure on all rows (one) and on each resample (many)."""
+
+    value: Floats
+    draws: Floats
+
+    def __sub__(self, other: Drawn) -> Drawn:
+        """The difference, resample by resample: both must have been drawn together."""
+        return Drawn(self.value - other.value, self.draws - other.draws)
+
+    def figure(self, level: float = 0.95) -> Figure:
+        """The value with a percentile interval."""
+        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+        return Figure(float(self.value[0]), float(low), float(high))
 
 
 def intervals(
@@ -36,11 +55,8 @@ def intervals(
     Patients (`groups`, one code per row) are drawn with replacement and bring all their rows. Those with a positive row
     and those without are drawn apart, so every resample has both classes. Bounds are NaN where the value is.
     """
-    values, draws = _resampled(y, scores, groups, metrics, resamples, seed)
-    return {
-        model: {name: _figure(values[m, n], draws[m, n], level) for n, name in enumerate(metrics)}
-        for m, model in enumerate(scores)
-    }
+    drawn = resampled(y, {model: (score, metrics) for model, score in scores.items()}, groups, resamples, seed)
+    return {model: {name: one.figure(level) for name, one in of.items()} for model, of in drawn.items()}
 
 
 def paired(
@@ -54,9 +70,8 @@ def paired(
     level: float = 0.95,
 ) -> dict[str, Figure]:
     """The difference a - b of each metric, with an interval from resamples that both models share."""
-    values, draws = _resampled(y, {"a": scores_a, "b": scores_b}, groups, metrics, resamples, seed)
-    value, drawn = values[0] - values[1], draws[0] - draws[1]
-    return {name: _figure(value[n], drawn[n], level) for n, name in enumerate(metrics)}
+    drawn = resampled(y, {"a": (scores_a, metrics), "b": (scores_b, metrics)}, groups, resamples, seed)
+    return {name: (drawn["a"][name] - drawn["b"][name]).figure(level) for name in metrics}
 
 
 def auroc_variance(y: ArrayLike, score: ArrayLike) -> float:
@@ -99,20 +114,13 @@ class _Block:
             yield times[:, self.patient]
 
 
-def _resampled(
-    y: ArrayLike,
-    scores: Mapping[str, ArrayLike],
-    groups: ArrayLike,
-    metrics: Mapping[str, Metric],
-    resamples: int,
-    seed: int,
-) -> tuple[Floats, Floats]:
-    """Value of every metric for every model (models x metrics), on all rows (one) and on each resample (many)."""
-    truth, models = np.asarray(y) == 1, [checked(y, score)[1] for score in scores.values()]
+def resampled(y: ArrayLike, asked: Asked, groups: ArrayLike, resamples: int, seed: int) -> dict[str, dict[str, Drawn]]:
+    """The figures that are asked for, model by model, all from the same resamples."""
+    truth, models = np.asarray(y) == 1, [(checked(y, score)[1], of.values()) for score, of in asked.values()]
 
     def measure(rows: Ints, weights: Floats) -> Floats:
         here = truth[rows]
-        return np.array([[f(here, score[rows], weights) for f in metrics.values()] for score in models])
+        return np.array([value for score, of in models for value in _values(of, here, score[rows], weights)])
 
     def usual(rows: Ints) -> Floats:
         return measure(rows, np.ones((1, len(rows))))
@@ -127,10 +135,21 @@ def _resampled(
         here = [measure(block.rows, weights) for weights in block.weights(wanted, rng)]
         draws += here
         moved += [one + beside for one in here]
-    every = np.concatenate(draws, axis=2)
-    lowest, highest = every.min(axis=2, keepdims=True), every.max(axis=2, keepdims=True)
+    every = np.concatenate(draws, axis=1)
+    lowest, highest = every.min(axis=1, keepdims=True), every.max(axis=1, keepdims=True)
     # where a model is nearly perfect, moving could leave the range of the figure, which no draw does
-    return whole, np.clip(np.concatenate(moved, axis=2), lowest, highest)
+    told = iter(map(Drawn, whole, np.clip(np.concatenate(moved, axis=1), lowest, highest)))
+    return {model: {name: next(told) for name in metrics} for model, (_, metrics) in asked.items()}
+
+
+def _values(metrics: Iterable[Metric], y: Flags, score: Floats, weights: Floats) -> Iterator[Floats]:
+    drawn: tuple[Floats, Floats] | None = None
+    for metric in metrics:
+        if isinstance(metric, OfCurves):
+            drawn = drawn or curves(y, score, weights)
+            yield metric.read(*drawn)
+        else:
+            yield metric(y, score, weights)
 
 
 def _blocks(y: Flags, groups: ArrayLike, most: int, seed: int) -> list[_Block]:
@@ -164,11 +183,6 @@ def _times(members: int, draws: int, size: int, rng: np.random.Generator) -> NDA
         return rng.multinomial(draws, np.full(members, 1 / members), size)
     cells = rng.integers(0, members, (size, draws)) + np.arange(size)[:, None] * members
     return np.bincount(cells.ravel(), minlength=size * members).reshape(size, members)
-
-
-def _figure(value: Floats, draws: Floats, level: float) -> Figure:
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return Figure(float(value[0]), float(low), float(high))
 
 
 # DeLong

@@ -14,8 +14,8 @@ from spinney.cohort import Cohort
 from spinney.curves import curve
 from spinney.definition import PatientFeature
 from spinney.describe import rounded_rows
-from spinney.intervals import intervals, paired
-from spinney.metrics import Figure
+from spinney.intervals import intervals, paired, resampled
+from spinney.metrics import RANKING_AND_ERROR, Figure, Metric
 from spinney.outcome import Decision, Newest, Outcome, Subgroup
 from spinney.parts import NEWEST_SHARE, NO_TIMES, Part, unseen_newest
 from spinney.settings import Feature
@@ -56,16 +56,17 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
         decision = replace(decision, notes=(*decision.notes, note))
         return Outcome(auroc=dict.fromkeys(shown), figures={}, calibration=None, gain={}, decision=decision, **base)
     seed, draws = study.split.seed, study.choice.bootstrap
-    spans = intervals(test.y, by_name, test.patients, resamples=draws, seed=seed)
     final = _final(by_name[decision.name], decision)
-    figures = figures_of(test, final, decision, study)
+    asked = {name: (votes, RANKING_AND_ERROR) for name, votes in by_name.items()}
+    drawn = resampled(test.y, {**asked, "chosen": (final, _wide(decision))}, test.patients, draws, seed)
+    spans = {name: {metric: one.figure() for metric, one in of.items()} for name, of in drawn.items()}
     return Outcome(
         auroc={label: spans[name]["auroc"] for label, name in shown.items()},
-        figures=figures,
+        figures=spans["chosen"],
         calibration=metrics.calibration(test.y, final),
-        gain=paired(test.y, final, by_name["local"], test.patients, resamples=draws, seed=seed),
+        gain={name: (drawn["chosen"][name] - drawn["local"][name]).figure() for name in RANKING_AND_ERROR},
         decision=decision,
-        compared={label: spans[name] for label, name in shown.items()} | {"chosen": figures},
+        compared={label: spans[name] for label, name in shown.items()} | {"chosen": spans["chosen"]},
         curves={
             label: curve(test.y, votes, test.patients)
             for label, votes in {**by_name, "chosen": final}.items()
@@ -87,14 +88,17 @@ def too_few(rows: Cohort, study: Study, what: str) -> str:
 
 def figures_of(rows: Cohort, final: Floats, decision: Decision, study: Study) -> Mapping[str, Figure]:
     """Ranking, error, and what the decision threshold does, with intervals."""
-    wide = {
-        **metrics.RANKING_AND_ERROR,
+    seed, draws = study.split.seed, study.choice.bootstrap
+    return intervals(rows.y, {"it": final}, rows.patients, _wide(decision), resamples=draws, seed=seed)["it"]
+
+
+def _wide(decision: Decision) -> Mapping[str, Metric]:
+    return {
+        **RANKING_AND_ERROR,
         "mcc": metrics.at_threshold(decision.threshold, metrics.mcc),
         "sensitivity": metrics.at_threshold(decision.threshold, metrics.sensitivity),
         "specificity": metrics.at_threshold(decision.threshold, metrics.specificity),
     }
-    seed, draws = study.split.seed, study.choice.bootstrap
-    return intervals(rows.y, {"it": final}, rows.patients, wide, resamples=draws, seed=seed)["it"]
 
 
 def newest(chooser: Chooser, decision: Decision) -> Newest | None:

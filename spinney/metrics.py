@@ -81,19 +81,28 @@ def brier(y: ArrayLike, p: ArrayLike) -> float:
     return _plain(weighted_brier, y, p)
 
 
-def weighted_auroc(y: Flags, score: Floats, weights: Floats) -> Floats:
-    """AUROC under each row of `weights`."""
-    hits, alarms = _curves(y, score, weights)
+@dataclass(frozen=True)
+class OfCurves:
+    """A metric that is read off `curves`, which `spinney.intervals` draws once for all that are."""
+
+    read: Callable[[Floats, Floats], Floats]
+
+    def __call__(self, y: Flags, score: Floats, weights: Floats) -> Floats:
+        return self.read(*curves(y, score, weights))
+
+
+def _auroc(hits: Floats, alarms: Floats) -> Floats:
     area = np.sum(np.diff(alarms, axis=1) * (hits[:, 1:] + hits[:, :-1]), axis=1) / 2
     return _ratio(area, hits[:, -1] * alarms[:, -1])
 
 
-def weighted_auprc(y: Flags, score: Floats, weights: Floats) -> Floats:
-    """Average precision under each row of `weights`."""
-    hits, alarms = _curves(y, score, weights)
+def _auprc(hits: Floats, alarms: Floats) -> Floats:
     precision = _ratio(hits[:, 1:], hits[:, 1:] + alarms[:, 1:], otherwise=0.0)
     value = _ratio(np.sum(np.diff(hits, axis=1) * precision, axis=1), hits[:, -1])
     return np.where(alarms[:, -1] > 0, value, np.nan)
+
+
+weighted_auroc, weighted_auprc = OfCurves(_auroc), OfCurves(_auprc)  # under each row of `weights`
 
 
 def weighted_brier(y: Flags, p: Floats, weights: Floats) -> Floats:
@@ -186,7 +195,7 @@ def best_threshold(
     scores are called alike. Among thresholds that serve equally, the highest wins: the fewest alarms.
     """
     truth, scores = checked(y, score)
-    hits, alarms = (curve[0, 1:] for curve in _curves(truth, scores, np.ones((1, len(truth)))))
+    hits, alarms = (curve[0, 1:] for curve in curves(truth, scores, np.ones((1, len(truth)))))
     if not len(truth) or hits[-1] == 0 or alarms[-1] == 0:
         return float("nan")
     counts = np.stack([hits, alarms[-1] - alarms, alarms, hits[-1] - hits], axis=-1)
@@ -231,7 +240,7 @@ def _counts(y: Flags, called: Flags, weights: Floats) -> Floats:
     return counts
 
 
-def _curves(y: Flags, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def curves(y: Flags, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Weight of positives and of negatives at or above each distinct score, highest first, after a leading 0."""
     order = np.argsort(-score, kind="stable")
     ends = np.flatnonzero(np.diff(score[order], prepend=np.inf, append=-np.inf))

@@ -13,7 +13,7 @@ from sklearn.metrics import matthews_corrcoef
 
 from spinney import intervals as module
 from spinney import metrics
-from spinney.intervals import auroc_variance, delong, intervals, paired
+from spinney.intervals import auroc_variance, delong, intervals, paired, resampled
 from spinney.metrics import mcc, sensitivity, specificity
 from tests.spinney.scores import labelled_scores, patients
 
@@ -249,3 +249,29 @@ def test_a_small_test_part_keeps_the_figures_that_it_always_had():
     assert (gain.value, gain.low, gain.high) == pytest.approx(
         (-0.07044323835368616, -0.16499886928991397, 0.0319142921754862), abs=1e-14
     )
+
+
+@few_and_many
+def test_figures_drawn_together_are_those_that_are_drawn_alone(number):
+    y, groups, (a, b) = patients(seed=22, number=number, models=2)
+    together = resampled(y, {"a": (a, EVERY_FIGURE), "b": (b, metrics.RANKING_AND_ERROR)}, groups, 200, seed=4)
+    alone = intervals(y, {"a": a}, groups, EVERY_FIGURE, resamples=200, seed=4)["a"]
+    gain = paired(y, a, b, groups, resamples=200, seed=4)
+    assert {name: drawn.figure() for name, drawn in together["a"].items()} == alone
+    assert {name: (together["a"][name] - together["b"][name]).figure() for name in together["b"]} == gain
+
+
+def test_all_that_is_read_off_the_curves_shares_them(monkeypatch):
+    y, groups, (score,) = patients(seed=23)
+    drawn = []
+
+    def counted(truth, scores, weights):
+        drawn.append(len(weights))
+        return metrics.curves(truth, scores, weights)
+
+    monkeypatch.setattr(module, "curves", counted)
+    apart = {name: intervals(y, {"m": score}, groups, {name: metric}) for name, metric in EVERY_FIGURE.items()}
+    for_each, drawn[:] = len(drawn), []
+    together = intervals(y, {"m": score}, groups, EVERY_FIGURE)
+    assert len(drawn) * 2 == for_each
+    assert together["m"] == {name: one["m"][name] for name, one in apart.items()}

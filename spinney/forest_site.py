@@ -228,7 +228,7 @@ class ForestSite(FillingSite):
         common = self.manifest_forest(manifest)
         known = {*common.digests}
         left = [place for place, digest in enumerate(mine.digests) if digest not in known]
-        forest = join([common, mine.take(left)])
+        forest = join([common, mine.take(left)]) if left else common
         owners = (*manifest.owners, *[house.name] * len(left))
         unseen = house.memory["unseen"][:, [*np.flatnonzero(manifest.of(house.name)), *left]]
         if house.memory.get("scored") == manifest.digest and not left:

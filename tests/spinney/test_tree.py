@@ -106,6 +106,8 @@ def test_a_forest_taken_apart_and_joined_is_the_same_forest(nested):
     assert len(forest) == len(nested)
     assert join(list(forest)).digests == forest.digests
     assert forest.take(range(len(forest))[::-1]).digests == forest.digests[::-1]
+    assert forest.take([-1, 0, -1]).digests == tuple(forest.digests[place] for place in (-1, 0, -1))
+    assert len(forest.take([])) == 0
 
 
 @given(TREES)

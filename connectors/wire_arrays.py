@@ -1,8 +1,10 @@
 """How the cells of an array travel: in as few bytes as they need, and come back bit for bit.
 
-yes and no       packed bits
-whole numbers    as many bits each as the largest needs; with a sign, folded: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
-numbers          `decimal2` where each is so many hundredths exactly or not known, as whole numbers; otherwise doubles
+    yes and no       packed bits
+    whole numbers    as many bits each as the largest needs; with a sign, folded: 0, -1, 1, -2, ... as 0, 1, 2, 3, ...
+    numbers          `decimal2` where each is so many hundredths exactly or not known, as whole numbers; or doubles
+
+The name of the form stands before the cells, and the first form that can write them is the only one that is read.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from numpy.polynomial import Polynomial
 
 from benchmarks.federations import made_up
 from benchmarks.harness import Figure, Measured, command, table
-from benchmarks.wire import COORDINATOR
+from benchmarks.wire import COORDINATOR, hidden_numbers
 from benchmarks.wire import measure as measured_round
 from spinney.secure_sum import Binding, mask, new_key, new_seed, public_key
 
@@ -49,7 +49,8 @@ def masking(sites: int, trees: int) -> float:
     private = {name: new_key() for name in names}
     public = {name: public_key(key) for name, key in private.items()}
     binding = Binding("0" * 64, 1, "score", 1, names, "0" * 64)
-    counts = np.zeros((sites * trees, 4), dtype=np.int64)
+    rows = sites * trees + sites
+    counts = np.zeros((rows + trees - 1, 2), dtype=np.int64)
     begin = time.process_time()
     mask(
         counts,
@@ -58,6 +59,7 @@ def masking(sites: int, trees: int) -> float:
         public_keys=public,
         private_seed=new_seed(),
         binding=binding,
+        together=rows,
     )
     return time.process_time() - begin
 
@@ -99,8 +101,8 @@ def measure(asked: argparse.Namespace) -> Measured:
 def hidden(sites: int, trees: int, rows: int) -> list[float]:
     """Bytes of hidden counts in every column: of one site's, and of everybody's."""
     training = round(rows * 3 / 4 / 10) * 10 + 5  # what the coordinator takes a site to have at most
-    own = sites * trees * 4 * (sites * training).bit_length() / 8
-    return [0, own, sites * own, sites * own, 0]
+    everybodys = hidden_numbers(sites, sites * trees) * (sites * training).bit_length() / 8
+    return [0, everybodys / sites, everybodys, everybodys, 0]
 
 
 def _computed(fits: Sequence[Polynomial], sites: int, trees: int, rows: int) -> list[float]:

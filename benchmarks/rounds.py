@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Figure, Measured, command, table
-from connectors.audit import Audit
+from connectors.audit import Audit, Entry
 from connectors.desk import PARCEL
 from connectors.memory import installation_folder
 from connectors.report_facts import of_round, steps_in
+from connectors.security import START, TAG_BYTES
 from connectors.village import COORDINATOR, Village
 from tests.servers.prefect_server import PrefectServer, migrated_database
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
@@ -81,6 +82,7 @@ def run(asked: argparse.Namespace) -> Measured:
                 taken.append(_nights(village, case, {**server.environment, **secrets}))
             figures += _figures(case, taken)
             parts += [_told(case, _figures(case, taken)), _steps(villages[-1], case.nights)]
+            parts += [_bytes(villages[-1], case.nights)]
     return Measured(figures, "\n\n".join(parts))
 
 
@@ -154,12 +156,39 @@ def _steps(village: Village, night: int) -> str:
     return table(["step of the last warm night", "seconds", "answers", "bytes"], rows)
 
 
+def _bytes(village: Village, nights: int) -> str:
+    """All that was put on the exchange in each night, compared with one copy of the compact trees per recipient."""
+    lines = []
+    for night in range(1, nights + 1):
+        entries = [entry for house in (COORDINATOR, *village.sites) for entry in _entries(village, house, night)]
+        stored = sum(entry.bytes for entry in entries)
+        forests = [entry.bytes for entry in entries if entry.step.startswith(PARCEL)]
+        compact = sum(forests) - len(forests) * _around_a_forest(village, nights)
+        ratio = stored / (compact * (len(village.sites) - 1))
+        lines.append(
+            f"night {night}: {stored:,} bytes on the exchange, {compact:,} bytes of compact trees: "
+            f"{ratio:.2f} times the trees per recipient"
+        )
+    return "\n".join(["```", *lines, "```"])
+
+
+def _around_a_forest(village: Village, night: int) -> int:
+    """Bytes that an envelope adds to a forest, the same for every site; the last night's are still in the outbox."""
+    outbox = village.home(village.sites[0]) / "outbox" / village.study / str(night)
+    (sealed,) = (path.read_bytes() for path in outbox.glob(f"{PARCEL}*"))
+    *_, size = START.unpack_from(sealed)
+    return len(sealed) - (size - TAG_BYTES)
+
+
 def _sent(village: Village, house: str, night: int) -> Iterator[tuple[str, int]]:
-    for line in of_round(Audit(village.home(house) / "audit.jsonl").lines(), village.study, night):
-        entry = line.entry
-        if entry.direction == "sent":
-            step = "grow" if entry.step.startswith(PARCEL) else entry.step
-            yield step.partition("-")[2] if step.startswith("ask") else step, entry.bytes
+    for entry in _entries(village, house, night):
+        step = "grow" if entry.step.startswith(PARCEL) else entry.step
+        yield step.partition("-")[2] if step.startswith("ask") else step, entry.bytes
+
+
+def _entries(village: Village, house: str, night: int) -> Iterator[Entry]:
+    lines = of_round(Audit(village.home(house) / "audit.jsonl").lines(), village.study, night)
+    return (line.entry for line in lines if line.entry.direction == "sent")
 
 
 if __name__ == "__main__":

@@ -143,8 +143,13 @@ def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bo
     fetched = {house: exchange.fetched for house, exchange in houses.exchanges.items()}
     objects = sum(exchange.objects for exchange in houses.exchanges.values())
     rows = sum(cohort.rows(Part.TRAINING).y.size for cohort in cohorts.values())
-    counts = len(cohorts) * houses.watch.trees * 4 * rows.bit_length() // 8
+    counts = hidden_numbers(len(cohorts), houses.watch.trees) * rows.bit_length() // 8
     return Traffic(name, houses.watch.compact, objects, counts, sent, fetched)
+
+
+def hidden_numbers(sites: int, trees: int) -> int:
+    """Numbers that all sites together hide about so many trees, if everybody has all features: a group is a forest."""
+    return 2 * (sites * (trees + sites) + trees - sites)
 
 
 class _Houses:
@@ -231,6 +236,8 @@ def kinds(one: Traffic) -> Iterator[str]:
         total = sum((counts[site] for site in one.sites), Counter[str]())
         parts = ", ".join(f"{_size(round(size / len(one.sites)))} {kind}" for kind, size in sorted(total.items()))
         yield f"  a site {way}: {parts}"
+    forests = sum(counts["forests"] for counts in one.sent.values()) / (one.compact * (len(one.sites) - 1))
+    yield f"  sealed forests alone are {forests:.2f} times the trees per recipient"
     stored, fetched = (_size(round(size)) for size in (one.stored_from, one.fetched_from))
     yield f"  at most {BOUND}: stored from {stored} of trees on, fetched from {fetched} of trees that a site needs"
     yield (

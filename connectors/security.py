@@ -55,13 +55,14 @@ from spinney.errors import Refused
 from spinney.federation import Digest
 
 LARGEST = 128 * 1024 * 1024
-MAGIC, VERSION = b"SPNE", 2
+MAGIC, VERSION = b"SPNE", 3
 START = struct.Struct(">4sBHI")
 CHECK_BYTES = 4  # of a SHA-256: tells an accident from an attack, and protects nothing by itself
 SIGNATURE_AT = START.size + CHECK_BYTES
 PREFIX_BYTES = SIGNATURE_AT + 64
 SECRET_BYTES = 16  # as strong as X25519
 KEY_BYTES = 32
+TAG_BYTES = 16  # that encryption adds to a content
 MOST_RECIPIENTS = 4_000  # whose secrets fit into a header
 STUDY_DIGITS = 16
 NO_NONCE = bytes(12)

@@ -107,14 +107,16 @@ def _(reply: Verdict, study: Study) -> None:
 @check.register
 def _(reply: MaskedCounts, study: Study) -> None:
     _require(study.privacy.secure_sum == "masked", "the study's secure sum")
-    _require_counts(reply.counts, np.uint64)
+    counts = reply.counts
+    _require(counts.dtype == np.uint64 and counts.ndim == 2 and counts.shape[1] == 2, "two hidden numbers per row")
 
 
 @check.register
 def _(reply: PlainCounts, study: Study) -> None:
     _require(study.privacy.secure_sum == "trusted-third-party", "the study's secure sum")
-    _require_counts(reply.counts, np.int64)
-    _require(bool(np.all(reply.counts >= 0)), "counts are not negative")
+    counts = reply.counts
+    _require(counts.dtype == np.int64 and counts.ndim == 2 and counts.shape[1] == 4, "four counts per tree")
+    _require(bool(np.all(counts >= 0)), "counts are not negative")
 
 
 @check.register
@@ -181,7 +183,3 @@ def _require_two_per_column(counts: NDArray[np.generic], dtype: type[np.generic]
 def _require_parcel(parcel: Parcel) -> None:
     _require(len(parcel.digest) == 64 and parcel.size > 0, "a parcel has a digest and a size")
     _require(len(parcel.sender) <= LONGEST_NAME, "a parcel has the name of a house")
-
-
-def _require_counts(counts: NDArray[np.generic], dtype: type[np.generic]) -> None:
-    _require(counts.dtype == dtype and counts.ndim == 2 and counts.shape[1] == 4, "four counts per tree")

@@ -34,6 +34,7 @@ from spinney.messages import (
 from spinney.parts import Part
 from spinney.secure_sum import Binding, Counts, Noisy
 from spinney.summing import (
+    Subject,
     check_order,
     check_participants,
     hide,
@@ -242,22 +243,22 @@ def federated_means(federation: Federation, study: Study) -> Floats:
     """The mean of every column over the training rows of all sites; NaN where there is none to be had."""
     order = dict.fromkeys(federation.sites, EnrolOrder(federation.round))
     enrolled = ask(federation, "enrol", order, Enrolment)
-    mode, shape = study.privacy.secure_sum, (len(columns_of(study.features)), 2)
+    mode, columns = study.privacy.secure_sum, len(columns_of(study.features))
     if mode == "ring":
         return _ring(federation, study, enrolled)
     if mode == "masked":
-        last, total = masked_total(
+        opened = masked_total(
             federation,
             study.digest,
             (STEP, "fill_sign", "fill_release"),
             MaskedMeans,
             lambda attempt: _order(federation, study, enrolled, attempt),
-            lambda _: (ABOUT, shape, secure_sum.ALL_BITS),
+            lambda _: Subject(ABOUT, columns),
         )
-        return means_of(total, _most(study, last.participants, enrolled))
+        return means_of(opened.total, _most(study, opened.order.participants, enrolled))
     first = _order(federation, study, enrolled, 1)
     replies = ask(federation, STEP, dict.fromkeys(first.participants, first), PlainMeans)
-    sums = well_formed(federation, shape, replies, "columns")
+    sums = well_formed(federation, lambda _: (columns, 2), replies)
     require(federation, study)
     return means_of(secure_sum.plain_sum(sums), _most(study, tuple(sums), enrolled))
 

@@ -83,7 +83,7 @@ def _cluster(
     agreed = {}
     for owner in members:
         own = verdicts[owner].accepted.get(owner, np.zeros(0, dtype=bool))
-        accepted = [_answers(verdicts[site].accepted, owner, len(own)) for site in members]
+        accepted = [answers(verdicts[site].accepted, owner, len(own)) for site in members]
         enough = able(scorers.values(), owner, len(own)) >= study.privacy.fewest_scorers
         agreed[owner] = np.logical_and.reduce(accepted) & enough
     manifest = manifest_of({owner: grown[owner].forest for owner in members}, agreed)
@@ -100,13 +100,13 @@ def manifest_of(parcels: Mapping[str, Parcel], taken: Mapping[str, NDArray[np.bo
 
 def able(scorers: Iterable[Mapping[str, NDArray[np.bool_]]], owner: str, trees: int) -> NDArray[np.int64]:
     """How many sites can score each of an owner's trees."""
-    return np.asarray(np.sum([_answers(one, owner, trees) for one in scorers], axis=0, dtype=np.int64))
+    return np.asarray(np.sum([answers(one, owner, trees) for one in scorers], axis=0, dtype=np.int64))
 
 
-def _answers(given: Mapping[str, NDArray[np.bool_]], owner: str, trees: int) -> NDArray[np.bool_]:
+def answers(given: Mapping[str, NDArray[np.bool_]], owner: str, trees: int) -> NDArray[np.bool_]:
     """A site's answers about an owner's trees; about another number of trees, they are no answers."""
-    answers = given.get(owner, np.zeros(0, dtype=bool))
-    return answers if answers.shape == (trees,) else np.zeros(trees, dtype=bool)
+    told = given.get(owner, np.zeros(0, dtype=bool))
+    return told if told.shape == (trees,) else np.zeros(trees, dtype=bool)
 
 
 def publish(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from spinney.errors import Refused
 from spinney.federation import Digest, Message, Parcel
 from spinney.plane import SiteMap
-from spinney.secure_sum import Binding, Roll
+from spinney.secure_sum import Binding
+from spinney.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -161,11 +162,22 @@ class ScoreOrder(Message):
     attempt: int
     participants: tuple[str, ...]
     bits: int  # of a masked count
+    groups: NDArray[np.int64]  # of a masked sum: which trees everybody but their owner counts on the same rows
+
+    @cached_property
+    def about(self) -> str:
+        """What the masks are bound to."""
+        return hashlib.sha256(self.manifest.digest.encode() + self.groups.astype("<i8").tobytes()).hexdigest()
+
+    @cached_property
+    def tally(self) -> Tally:
+        """How counts are told in a masked sum."""
+        return Tally.of(self.manifest.owners, self.groups)
 
 
 @dataclass(frozen=True)
 class MaskedCounts(Message):
-    """From a site: counts that nobody can read alone."""
+    """From a site: two numbers per row of its tally, that nobody can read alone."""
 
     counts: NDArray[np.uint64]
 
@@ -179,9 +191,9 @@ class PlainCounts(Message):
 
 @dataclass(frozen=True)
 class SignOrder(Message):
-    """To a site: is this everybody, and is this what you sent?"""
+    """To a site: is this what you sent? The answers of all that were asked, in the order of their names."""
 
-    roll: Roll
+    answers: tuple[Digest, ...]
 
 
 @dataclass(frozen=True)
@@ -193,10 +205,9 @@ class Signature(Message):
 
 @dataclass(frozen=True)
 class ReleaseOrder(Message):
-    """To a site: all have signed; let the sum be opened."""
+    """To a site: all have signed the list that you have signed; let the sum be opened."""
 
-    roll: Roll
-    signatures: Mapping[str, bytes]
+    signatures: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)

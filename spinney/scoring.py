@@ -17,7 +17,7 @@ from spinney.describe import most_rows, rounded_rows
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import Card, Federation, Message, Parcel
 from spinney.forest_site import ForestSite
-from spinney.gathering import Cluster, able, ask, manifest_of, require
+from spinney.gathering import Cluster, able, answers, ask, manifest_of, require
 from spinney.messages import (
     Description,
     Manifest,
@@ -33,7 +33,7 @@ from spinney.messages import (
 )
 from spinney.score import Counts, abstains
 from spinney.secure_sum import Binding
-from spinney.summing import check_order, hide, masked_total, release, sign, well_formed
+from spinney.summing import Subject, check_order, hide, masked_total, release, sign, well_formed
 from spinney.tree import Forest
 from spinney.weigh import common_weights
 
@@ -53,16 +53,18 @@ class ScoringSite(ForestSite):
         """Count at home, hide the counts, send."""
         house = self.house
         cards = check_order(house, order)
-        if order.mode == "masked":  # what the coordinator knows of the rows, so that a refusal tells it nothing
-            privacy = house.study.privacy
-            secure_sum.check_bits(order.bits, most_rows(rounded_rows(len(self.training), privacy), privacy))
+        if order.mode == "masked":
+            return self._masked(order, cards)
         counts = self._counts(order, cards)
-        if order.mode == "trusted-third-party":
-            return PlainCounts(counts)
-        binding = self._binding(order)
-        if order.mode == "ring":
-            return self._start_ring(order, binding, counts)
-        return MaskedCounts(hide(house, counts, cards, binding, bits=order.bits))
+        return PlainCounts(counts) if order.mode == "trusted-third-party" else self._start_ring(order, counts)
+
+    def _masked(self, order: ScoreOrder, cards: Mapping[str, Card]) -> Message:
+        house, privacy = self.house, self.house.study.privacy
+        # by what the coordinator knows of the rows, so that a refusal tells it nothing
+        secure_sum.check_bits(order.bits, most_rows(rounded_rows(len(self.training), privacy), privacy))
+        counts, tally = self._counts(order, cards), order.tally
+        rows = tally.told(counts, house.name)
+        return MaskedCounts(hide(house, rows, cards, self._binding(order), bits=order.bits, together=tally.together))
 
     def finish(self, order: Weights) -> Message:
         """Choose, if the weights are of trees that this site helped to score."""
@@ -96,8 +98,8 @@ class ScoringSite(ForestSite):
         added = {owner: secure_sum.ring_add(packet, self._counts_of(owner)) for owner, packet in packets.items()}
         return self._passed_on(added, order.binding)
 
-    def _start_ring(self, order: ScoreOrder, binding: Binding, counts: Counts) -> Message:
-        house = self.house
+    def _start_ring(self, order: ScoreOrder, counts: Counts) -> Message:
+        house, binding = self.house, self._binding(order)
         if house.memory.setdefault("ring", binding.digest) != binding.digest:
             raise Refused("a ring goes round once: a second one with fewer sites would show the site that is missing")
         house.memory["owners"] = np.array(order.manifest.owners)
@@ -153,8 +155,7 @@ class ScoringSite(ForestSite):
         return np.asarray(counts[0].sum(axis=0))
 
     def _binding(self, order: ScoreOrder) -> Binding:
-        study, manifest = self.house.study.digest, order.manifest.digest
-        return Binding(study, self.house.round, STEP, order.attempt, order.participants, manifest)
+        return Binding(self.house.study.digest, self.house.round, STEP, order.attempt, order.participants, order.about)
 
     def _check_scorers(self, forest: Forest, cards: Mapping[str, Card]) -> None:
         """The sum of a tree that hardly anybody can score is hardly a sum."""
@@ -168,21 +169,23 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
     """One rounded weight per tree of the cluster's manifest; 0 for trees that could not be summed."""
     mode = study.privacy.secure_sum
     if mode == "masked":
-        order, total = masked_total(
+        opened = masked_total(
             federation,
             study.digest,
             (STEP, "sign", "release"),
             MaskedCounts,
             lambda attempt: _order(federation, study, cluster, joined, attempt),
-            lambda order: (order.manifest.digest, (len(order.manifest), 4), order.bits),
+            _subject,
         )
+        order = opened.order
+        total = order.tally.heard(opened.total, opened.alone, order.bits)
         _check(total, _most(study, order.participants, joined))
         return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
     order = _order(federation, study, cluster, joined)
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
     replies = ask(federation, STEP, dict.fromkeys(order.participants, order), PlainCounts)
-    counts = well_formed(federation, (len(order.manifest), 4), replies, "trees")
+    counts = well_formed(federation, lambda _: (len(order.manifest), 4), replies)
     still = _order(federation, study, cluster, joined).manifest  # who was lost may be missing for some trees
     total = secure_sum.plain_sum(counts)[_within(order.manifest, still)]
     _check(total, _most(study, counts, joined))
@@ -192,7 +195,7 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
 def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mapping[str, Description]) -> Floats:
     """Every owner's packet goes once round; a lost site voids the round, because asking again would reveal it."""
     members = order.participants
-    binding = Binding(study.digest, federation.round, STEP, 1, members, order.manifest.digest)
+    binding = Binding(study.digest, federation.round, STEP, 1, members, order.about)
     most = _most(study, members, joined)
     packets = ask(federation, STEP, dict.fromkeys(members, order), RingPackets)
     for hop in range(1, len(members)):
@@ -230,9 +233,28 @@ def _order(
     manifest = _scorable(cluster, members, fewest)
     if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
-    mode = study.privacy.secure_sum
-    bits = secure_sum.bits_for(_most(study, members, joined), 4 * len(manifest)) if mode == "masked" else 0
-    return ScoreOrder(manifest, mode, attempt, members, bits)
+    if study.privacy.secure_sum != "masked":
+        return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members, 0, np.zeros(0, dtype=np.int64))
+    groups = _groups(cluster, members, manifest)
+    cells = 2 * (len(groups) + len({*groups.tolist()}))
+    bits = secure_sum.bits_for(_most(study, members, joined), cells)
+    return ScoreOrder(manifest, "masked", attempt, members, bits, groups)
+
+
+def _groups(cluster: Cluster, members: tuple[str, ...], manifest: Manifest) -> NDArray[np.int64]:
+    """Trees of one owner that the same sites can score: everybody but the owner counts them on the same rows."""
+    numbers: dict[tuple[str, bytes], int] = {}
+    groups = []
+    for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
+        able_sites = np.stack([answers(cluster.scorers[site], parcel.sender, len(taken)) for site in members])
+        trees = (able_sites[:, tree].tobytes() for tree in np.flatnonzero(taken))
+        groups += [numbers.setdefault((parcel.sender, sites), len(numbers)) for sites in trees]
+    return np.array(groups, dtype=np.int64)
+
+
+def _subject(order: ScoreOrder) -> Subject:
+    tally = order.tally
+    return Subject(order.about, tally.together, order.bits, lambda site: int(np.count_nonzero(tally.alone(site))))
 
 
 def _scorable(cluster: Cluster, members: tuple[str, ...], fewest: int) -> Manifest:

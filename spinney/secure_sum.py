@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,12 @@ class Binding:
         where = (self.study, self.round, self.step, self.attempt)
         return _words("spinney binding 1", *where, self.participants, self.manifest)
 
+    @classmethod
+    def read(cls, words: bytes) -> Binding:
+        """The asking behind words that this house has kept."""
+        _, study, round_, step, attempt, participants, manifest = json.loads(words)
+        return cls(study, round_, step, attempt, tuple(participants), manifest)
+
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.words()).hexdigest()
@@ -67,6 +73,19 @@ class Roll:
 
     binding: Binding
     digests: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, binding: Binding, answers: Sequence[str]) -> Roll:
+        """From what is told of it to somebody who knows the asking: one answer of each participant."""
+        if len(answers) != len(binding.participants):
+            raise ReleaseRefused(f"the roll has {len(answers)} answers of {len(binding.participants)} participants")
+        pairs = zip(binding.participants, answers, strict=True)
+        return cls(binding, tuple((name, f"{binding.digest}:{answer}") for name, answer in pairs))
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """What is told of it."""
+        return tuple(digest.removeprefix(f"{self.binding.digest}:") for _, digest in self.digests)
 
     def words(self) -> bytes:
         """What every participant signs, after `check_roll`."""
@@ -143,19 +162,23 @@ def mask(
     private_seed: bytes,
     binding: Binding,
     bits: int = ALL_BITS,
+    together: int | None = None,
 ) -> Noisy:
     """This site's answer: the low bits of its counts under a mask per pair of sites and a mask of its own.
 
-    Never call it with other counts under the same binding: the difference of the answers would be that of the counts.
+    Only the first `together` rows are to be added up. Those behind them are nobody else's and need no mask that others
+    take off again. Never call it with other counts under the same binding: the difference of the answers would be that
+    of the counts.
     """
     _check_keys(name, private_key, public_keys, binding)
     cells = _cells(counts)
+    added = cells[: np.atleast_1d(counts)[:together].size]
     for other in binding.participants:
         if other != name:
             seed = pair_seed(private_key, public_keys[other], name=name, other=other, binding=binding)
-            noise = expand(seed, cells.size)
-            cells = cells + noise if name < other else cells - noise
-    cells = cells + expand(own_seed(private_seed, name=name, binding=binding), cells.size)
+            noise = expand(seed, added.size)
+            added += noise if name < other else -noise
+    cells += expand(own_seed(private_seed, name=name, binding=binding), cells.size)
     return _low(cells, bits).reshape(counts.shape)
 
 
@@ -244,7 +267,13 @@ def unmask(masked: Mapping[str, Noisy], seeds: Mapping[str, bytes], binding: Bin
         if len(seed) != SEED_BYTES:
             raise Refused(f"{site} released a seed of {len(seed)} bytes instead of {SEED_BYTES}")
         total = total - expand(seed, total.size)
-    return _low(total, bits).view(np.int64).reshape(shape)
+    return modulo(total.view(np.int64), bits).reshape(shape)
+
+
+def unmask_alone(masked: Noisy, seed: bytes, together: int, bits: int = ALL_BITS) -> Counts:
+    """What is behind the rows that are added up: one site's own, with its own mask taken off."""
+    cells = _cells(masked) - expand(seed, masked.size)
+    return modulo(cells.view(np.int64), bits).reshape(masked.shape)[together:]
 
 
 def _check_everybody(what: str, given: Mapping[str, object], binding: Binding) -> None:
@@ -312,6 +341,11 @@ def _cells(values: Counts | Noisy) -> Noisy:
     if values.dtype not in (np.int64, np.uint64):
         raise Refused(f"secure sums add 64-bit whole numbers, not {values.dtype}")
     return np.array(values).reshape(-1).view(np.uint64)
+
+
+def modulo(counts: Counts, bits: int) -> Counts:
+    """Whole numbers that are known by their low bits only."""
+    return _low(counts.view(np.uint64), bits).view(np.int64)
 
 
 def _low(cells: Noisy, bits: int) -> Noisy:

@@ -6,7 +6,8 @@ A house keeps what belongs to one sum under a prefix in its memory, so that one 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
 
@@ -61,6 +62,7 @@ def hide(
     binding: Binding,
     prefix: str = "",
     bits: int = secure_sum.ALL_BITS,
+    together: int | None = None,
 ) -> Noisy:
     """This house's numbers under masks; what this answer is called is remembered."""
     masked = secure_sum.mask(
@@ -71,34 +73,64 @@ def hide(
         private_seed=house.memory.setdefault(f"{prefix}private-seed", secure_sum.new_seed()),
         binding=binding,
         bits=bits,
+        together=together,
     )
+    house.memory[f"{prefix}asking"] = binding.words()
     house.memory[f"{prefix}reply"] = secure_sum.reply_digest(masked, binding)
     return masked
 
 
 def sign(house: House, order: SignOrder, prefix: str = "") -> Signature:
     """Sign a list only if it has what this house sent."""
-    secure_sum.check_roll(order.roll, name=house.name, own_digest=house.recall(f"{prefix}reply"))
-    return Signature(house.sign(order.roll.words()))
+    own = house.recall(f"{prefix}reply")
+    roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), order.answers)
+    secure_sum.check_roll(roll, name=house.name, own_digest=own)
+    house.memory[f"{prefix}signed"] = "\n".join(roll.answers)
+    return Signature(house.sign(roll.words()))
 
 
 def release(house: House, order: ReleaseOrder, prefix: str = "") -> ReleasedSeed:
-    """Let one sum be opened, once, if everybody on the list has signed it."""
+    """Let one sum be opened, once, if everybody on the list that this house has signed has signed it, too."""
+    answers = house.recall(f"{prefix}signed").split("\n")
+    roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), answers)
     seed = secure_sum.release(
         house.recall(f"{prefix}private-seed"),
         name=house.name,
-        roll=order.roll,
+        roll=roll,
         own_digest=house.recall(f"{prefix}reply"),
-        signatures=order.signatures,
+        signatures=dict(zip(roll.binding.participants, order.signatures, strict=False)),
         verify=house.verify,
         already=house.memory.get(f"{prefix}released"),
     )
-    house.memory[f"{prefix}released"] = order.roll.digest
+    house.memory[f"{prefix}released"] = roll.digest
     return ReleasedSeed(seed)
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # The coordinator's half
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What an order's masks are bound to, and the rows of what is sent."""
+
+    about: str
+    together: int  # rows that are added up
+    bits: int = secure_sum.ALL_BITS
+    alone: Callable[[str], int] = lambda _site: 0  # rows behind them that only this site has
+
+    def shape(self, site: str) -> tuple[int, int]:
+        """Of a site's answer."""
+        return self.together + self.alone(site), 2
+
+
+@dataclass(frozen=True)
+class Opened(Generic[Order]):
+    """A masked sum, and the order that was answered."""
+
+    order: Order
+    total: Counts
+    alone: Mapping[str, Counts]  # of each site what was not added up
 
 
 def masked_total(
@@ -107,23 +139,22 @@ def masked_total(
     steps: tuple[str, str, str],
     kind: type[MaskedCounts] | type[MaskedMeans],
     next_order: Callable[[int], Order],
-    subject: Callable[[Order], tuple[str, tuple[int, int], int]],
-) -> tuple[Order, Counts]:
+    subject: Callable[[Order], Subject],
+) -> Opened[Order]:
     """Ask until everybody who was asked has answered and signed; only then may the sum be opened.
 
-    `steps` are those to ask, to sign and to release; `subject` says what an order's masks are bound to, and the shape
-    and bits of what is added up. Every turn loses a site or ends, because who doesn't answer as asked is out of the
-    round.
+    `steps` are those to ask, to sign and to release. Every turn loses a site or ends, because who doesn't answer as
+    asked is out of the round.
     """
     attempt, (asking, signing, releasing) = 0, steps
     while True:
         attempt += 1
         order = next_order(attempt)
         members: tuple[str, ...] = order.participants
-        about, shape, bits = subject(order)
-        binding = Binding(study_digest, federation.round, asking, attempt, members, about)
+        what = subject(order)
+        binding = Binding(study_digest, federation.round, asking, attempt, members, what.about)
         replies = ask(federation, asking, dict.fromkeys(members, order), kind, attempt)
-        cells = well_formed(federation, shape, replies, "trees" if kind is MaskedCounts else "columns")
+        cells = well_formed(federation, what.shape, replies)
         digests = {site: secure_sum.reply_digest(masked, binding) for site, masked in cells.items()}
         if not {*members} <= {*federation.sites}:
             continue
@@ -131,31 +162,39 @@ def masked_total(
         signatures = _signatures(federation, roll, signing, attempt)
         if not {*members} <= {*federation.sites}:
             continue
-        seeds = _seeds(federation, ReleaseOrder(roll, signatures), releasing, attempt)
-        return order, secure_sum.unmask(cells, seeds, binding, bits)
+        seeds = _seeds(federation, members, signatures, releasing, attempt)
+        added = {site: masked[: what.together] for site, masked in cells.items()}
+        total = secure_sum.unmask(added, seeds, binding, what.bits)
+        alone = {
+            site: secure_sum.unmask_alone(masked, seeds[site], what.together, what.bits)
+            for site, masked in cells.items()
+        }
+        return Opened(order, total, alone)
 
 
 def well_formed(
-    federation: Federation, shape: tuple[int, int], replies: Mapping[str, Summand], of: str
+    federation: Federation, shape: Callable[[str], tuple[int, int]], replies: Mapping[str, Summand]
 ) -> dict[str, NDArray[Any]]:
     """What is to be added up; who sends another shape is out of the round."""
     for site, reply in replies.items():
-        if reply.counts.shape != shape:
-            federation.leave_out(site, f"sent counts of {len(reply.counts)} {of} for {shape[0]}")
+        if reply.counts.shape != shape(site):
+            federation.leave_out(site, f"sent {len(reply.counts)} rows of counts where {shape(site)[0]} were asked")
     return {site: reply.counts for site, reply in replies.items() if site in federation.sites}
 
 
 def _signatures(federation: Federation, roll: Roll, step: str, attempt: int) -> dict[str, bytes]:
-    members = roll.binding.participants
-    signed = ask(federation, step, dict.fromkeys(members, SignOrder(roll)), Signature, attempt)
+    order = SignOrder(roll.answers)
+    signed = ask(federation, step, dict.fromkeys(roll.binding.participants, order), Signature, attempt)
     for site, reply in signed.items():
         if not federation.verify(site, roll.words(), reply.signature):
             federation.leave_out(site, "signed another list than the one it was shown")
     return {site: reply.signature for site, reply in signed.items()}
 
 
-def _seeds(federation: Federation, order: ReleaseOrder, step: str, attempt: int) -> dict[str, bytes]:
-    members = order.roll.binding.participants
+def _seeds(
+    federation: Federation, members: tuple[str, ...], signatures: Mapping[str, bytes], step: str, attempt: int
+) -> dict[str, bytes]:
+    order = ReleaseOrder(tuple(signatures[site] for site in members))
     released = ask(federation, step, dict.fromkeys(members, order), ReleasedSeed, attempt)
     if lost := sorted({*members} - {*released}):
         raise RoundVoid(f"{', '.join(lost)} did not release: the sum can't be opened")

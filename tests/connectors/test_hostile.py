@@ -350,6 +350,11 @@ def test_a_second_copy_in_a_house_s_own_words_is_an_error(world: World) -> None:
         replace(desk).publish("join", 1, "answer", lambda: b"two", {})
 
 
+def _around(world: World) -> set[Path]:
+    """All that is in the world and beside it; not in the worlds of other tests, where something may still go on."""
+    return {*world.folder.rglob("*"), *world.folder.parent.glob("*")}
+
+
 @pytest.mark.parametrize("step", ["../../../../../escaped", "/tmp/escaped-from-its-house", "join\n", "x" * 60, ""])
 @pytest.mark.parametrize("attempt", [1, -1])
 def test_an_ask_can_not_name_a_file_outside_of_the_outbox(world: World, step: str, attempt: int) -> None:
@@ -358,10 +363,10 @@ def test_an_ask_can_not_name_a_file_outside_of_the_outbox(world: World, step: st
     for name, value in parts.items():
         object.__setattr__(asked, name, value)
     coordinator_says(world, letter(wire.pack(asked)))
-    before = {*world.folder.parent.rglob("*")}
+    before = _around(world)
     with pytest.raises(RoundVoid, match="that no answer can be addressed with; this house keeps"):
         world.site("ash").run(PATIENCE)
-    new = {path for path in {*world.folder.parent.rglob("*")} - before if not path.is_dir()}
+    new = {path for path in _around(world) - before if not path.is_dir()}
     assert all(path.is_relative_to(world.home("ash")) for path in new)
     assert not any("escaped" in str(path) for path in (*new, *Path("/tmp").glob("escaped*")))
     assert world.refusals("ash") == ["Refused"]

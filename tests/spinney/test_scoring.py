@@ -21,7 +21,6 @@ from spinney.messages import (
     Signature,
     Weights,
 )
-from spinney.secure_sum import Binding, Roll
 from spinney.tree import join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
@@ -151,6 +150,80 @@ def test_a_site_does_not_cut_its_counts_shorter_than_they_are(people, bits):
     assert f"{bits} bits are not enough" in refusal(people, "score", lambda order: replace(order, bits=bits))
 
 
+STUMPS = {"forest": {"max_depth": 1}}
+
+
+@pytest.fixture(scope="module")
+def lacking():
+    """Four sites, one of which has no first feature and another no second."""
+    absent = {"cedar": (0,), "elm": (1,)}
+    return {name: cohort(study(), seed=seed, absent=absent.get(name, ())) for seed, name in enumerate(SITES)}
+
+
+def test_where_sites_lack_features_the_secure_sums_still_give_the_same_weights(lacking):
+    weights = []
+    for mode in MODES:
+        federation = Wood(study(privacy={"secure_sum": mode}, **STUMPS), lacking)
+        federation.run()
+        weights.append(federation.order("finish").weights.tolist())
+        order = federation.order("score")
+        assert mode != "masked" or len({*order.groups.tolist()}) > len({*order.manifest.owners})
+    assert weights[0] == weights[1] == weights[2]
+
+
+def test_a_site_tells_two_numbers_per_tree_and_group_and_of_its_own_trees(scoring):
+    order = scoring.order("score")
+    assert order.groups.tolist() == sorted(order.groups.tolist())
+    assert len({*order.groups.tolist()}) == 4  # everybody can score everything, so a group is a forest
+    answer = scoring.site("ash").answer("score", order)
+    assert answer.counts.shape == (len(order.manifest) + 4 + np.count_nonzero(order.manifest.of("ash")) - 1, 2)
+
+
+def test_a_coordinator_that_calls_trees_alike_which_a_site_counts_on_other_rows_is_refused(lacking):
+    def all_alike(order):
+        owners = order.manifest.owners
+        return replace(order, groups=np.array([sorted({*owners}).index(owner) for owner in owners]))
+
+    federation = Wood(study(**STUMPS), lacking, tamper=only_for("elm", "score", all_alike))
+    federation.run()
+    assert "not counted on the same rows here" in federation.left_out["elm"]
+
+
+def test_a_coordinator_s_groups_that_are_none_are_refused(people):
+    reason = refusal(people, "score", lambda order: replace(order, groups=order.groups[:-1]))
+    assert "every tree is in one group" in reason
+
+
+def test_a_site_that_is_told_other_groups_than_the_rest_is_left_out(wood, people):
+    def apart(order):
+        return replace(order, groups=np.arange(len(order.groups)))
+
+    federation = Wood(wood, people, tamper=only_for("elm", "score", apart))
+    federation.run()
+    assert "rows of counts where" in federation.left_out["elm"]
+
+
+def test_masks_are_bound_to_the_groups(scoring):
+    order = scoring.order("score")
+    owners = np.asarray(order.manifest.owners)
+    split = np.unique([f"{owner} {place % 2}" for place, owner in enumerate(owners)], return_inverse=True)[1]
+    again = {}
+    groups = np.array([again.setdefault(number, len(again)) for number in split.tolist()])
+    assert replace(order, groups=groups).about != order.about
+
+
+def test_a_site_that_hides_what_it_can_score_makes_more_groups_and_no_other_weights(wood, people):
+    def modest(_, reply):
+        half = {owner: can & (np.arange(len(can)) % 2 == 0) for owner, can in reply.scorable.items()}
+        return replace(reply, scorable=half)
+
+    honest = Wood(wood, people)
+    liar = Wood(wood, people, parts={"elm": cheats("check", modest)})
+    assert honest.run() == liar.run()
+    assert not liar.left_out
+    assert len({*liar.order("score").groups.tolist()}) == 8
+
+
 def test_after_its_sum_was_opened_a_site_scores_no_tree_again(finished):
     with pytest.raises(Refused, match="opened already"):
         finished.site("ash").answer("score", replace(finished.order("score"), attempt=2))
@@ -201,45 +274,41 @@ def test_every_scored_tree_is_remembered_in_every_mode(people, mode):
 # Rolls
 
 
-def roll_of(federation: Wood, **changes) -> Roll:
-    order = federation.order("score")
-    names = changes.get("participants", order.participants)
-    binding = Binding(federation.study.digest, 1, "score", changes.get("attempt", 1), names, order.manifest.digest)
-    digests = tuple((name, federation.houses[name].memory["reply"]) for name in names)
-    return Roll(binding, digests)
-
-
-def signed(federation: Wood, roll: Roll) -> dict[str, bytes]:
-    return {name: federation.houses[name].sign(roll.words()) for name in SITES}
-
-
 def test_a_roll_that_lacks_somebody_is_not_signed(scoring):
-    order = replace(scoring.order("sign"), roll=roll_of(scoring, participants=("ash", "beech", "cedar")))
-    with pytest.raises(Refused, match="answers to another asking"):
-        scoring.site("ash").answer("sign", order)
+    order = scoring.order("sign")
+    with pytest.raises(Refused, match="3 answers of 4 participants"):
+        scoring.site("ash").answer("sign", replace(order, answers=order.answers[:3]))
 
 
 def test_a_roll_with_another_answer_than_the_one_given_is_not_signed(scoring):
-    roll = roll_of(scoring)
-    other = replace(roll, digests=(("ash", roll.digests[1][1]), *roll.digests[1:]))
+    order = scoring.order("sign")
+    other = (order.answers[1], *order.answers[1:])
     with pytest.raises(Refused, match="does not list the answer that ash gave"):
-        scoring.site("ash").answer("sign", replace(scoring.order("sign"), roll=other))
+        scoring.site("ash").answer("sign", replace(order, answers=other))
 
 
 def test_a_roll_that_somebody_has_not_signed_releases_nothing(wood, people):
     federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
     order = federation.order("release")
-    part = dict(order.signatures, elm=order.signatures["ash"])
-    with pytest.raises(Refused, match="not validly signed by elm"):
-        federation.site("ash").answer("release", replace(order, signatures=part))
+    for signatures in ((*order.signatures[:3], order.signatures[0]), order.signatures[:3]):
+        with pytest.raises(Refused, match="not validly signed by elm"):
+            federation.site("ash").answer("release", replace(order, signatures=signatures))
 
 
-def test_a_wrong_roll_releases_nothing_even_if_all_have_signed_it(wood, people):
+def test_a_site_that_was_asked_again_releases_nothing_for_the_asking_before(wood, people):
     federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
-    wrong = roll_of(federation, attempt=2)
-    order = replace(federation.order("release"), roll=wrong, signatures=signed(federation, wrong))
-    with pytest.raises(Refused, match="answers to another asking"):
-        federation.site("ash").answer("release", order)
+    ash = federation.site("ash")
+    ash.answer("score", replace(federation.order("score"), attempt=2))
+    with pytest.raises(Refused, match="does not list the answer that ash gave"):
+        ash.answer("release", federation.order("release"))
+
+
+def test_what_was_signed_is_released_and_nothing_else(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    changed = federation.houses["ash"].memory["signed"].replace("a", "b")
+    federation.houses["ash"].memory["signed"] = changed
+    with pytest.raises(Refused, match="not validly signed by ash, beech, cedar, elm"):
+        federation.site("ash").answer("release", federation.order("release"))
 
 
 def test_the_same_roll_is_released_again_and_with_the_same_seed(finished):
@@ -279,7 +348,7 @@ def cheats(step, answer):
 @pytest.mark.parametrize(
     ("step", "answer", "reason"),
     [
-        ("score", lambda _, reply: MaskedCounts(reply.counts[:-1]), "sent counts of 23 trees for 24"),
+        ("score", lambda _, reply: MaskedCounts(reply.counts[:-1]), "sent 32 rows of counts where 33 were asked"),
         (
             "score",
             lambda _, reply: MaskedCounts(reply.counts ^ np.uint64(1)),

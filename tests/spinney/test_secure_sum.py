@@ -23,6 +23,7 @@ from spinney.secure_sum import Binding, Counts, Noisy, Roll
 
 NAMES = ("adana", "bergen", "cork", "delft")
 TREES = 3000
+MOST = 511  # rows: nearly all that nine bits can tell
 
 
 @dataclass(frozen=True)
@@ -320,6 +321,38 @@ def test_one_secret_makes_unrelated_noise_for_a_mask_and_for_a_ring() -> None:
     assert looks_uniform(ring - own_mask("adana", asking()))
 
 
+# ---- Rows that nobody else has ---------------------------------------------------------------------------------
+
+
+def answer_with_rows_alone(name: str, together: int, bits: int = secure_sum.ALL_BITS) -> Noisy:
+    house = HOUSES[name]
+    keys = {"name": name, "private_key": house.key, "public_keys": KEYS, "private_seed": house.seed}
+    return secure_sum.mask(house.counts, **keys, binding=asking(), bits=bits, together=together)
+
+
+def test_rows_that_nobody_else_has_are_noise_until_their_own_mask_comes_off() -> None:
+    together = TREES - 1000
+    masked = answer_with_rows_alone("adana", together)
+    assert looks_uniform(masked[together:])
+    np.testing.assert_array_equal(masked[:together], answer("adana", asking())[:together])
+    seed = secure_sum.own_seed(HOUSES["adana"].seed, name="adana", binding=asking())
+    alone = secure_sum.unmask_alone(masked, seed, together)
+    np.testing.assert_array_equal(alone, HOUSES["adana"].counts[together:], strict=True)
+    other = secure_sum.own_seed(HOUSES["adana"].seed, name="adana", binding=asking(attempt=2))
+    assert looks_uniform(secure_sum.unmask_alone(masked, other, together))
+
+
+def test_rows_that_are_added_up_add_up_whatever_is_behind_them() -> None:
+    rows = {name: 2000 + 100 * place for place, name in enumerate(NAMES)}
+    seeds = {name: secure_sum.own_seed(HOUSES[name].seed, name=name, binding=asking()) for name in NAMES}
+    masked = {name: answer_with_rows_alone(name, 2000, bits=10)[: rows[name]] for name in NAMES}
+    total = secure_sum.unmask({name: cells[:2000] for name, cells in masked.items()}, seeds, asking(), 10)
+    np.testing.assert_array_equal(total, true_total(NAMES)[:2000], strict=True)
+    for name in NAMES:
+        alone = secure_sum.unmask_alone(masked[name], seeds[name], 2000, 10)
+        np.testing.assert_array_equal(alone, HOUSES[name].counts[2000 : rows[name]], strict=True)
+
+
 # ---- A late answer ---------------------------------------------------------------------------------------------
 
 FIRST, SECOND = asking(NAMES, attempt=1), asking(["adana", "bergen", "cork"], attempt=2)  # delft was thought lost
@@ -453,14 +486,23 @@ def test_a_digest_names_the_cells_their_shape_and_the_asking() -> None:
     assert len(digests) == 4
 
 
-@pytest.mark.parametrize("trees", [1, 3, 16, 17, 400])
-def test_noise_is_an_impossible_total_also_where_trees_are_few(trees: int) -> None:
-    most = 511  # nearly all that nine bits can tell
-    bits = secure_sum.bits_for(most, 4 * trees)
-    noise = np.random.default_rng(trees).integers(0, 2**bits, (100_000, 4))
-    possible = np.mean(noise.sum(axis=1) <= most)  # of one tree
-    assert possible**trees < 1e-6
-    assert bits == 9 or trees < 17
+@pytest.mark.parametrize("groups", [1, 3, 20])
+@pytest.mark.parametrize("trees", [1, 2, 5, 16, 40])
+def test_noise_is_an_impossible_total_also_where_trees_are_few(trees: int, groups: int) -> None:
+    bits = secure_sum.bits_for(MOST, 2 * groups * (trees + 1))
+    assert looks_possible(trees, bits) ** groups < 1e-6
+
+
+def test_noise_of_five_trees_hardly_ever_looks_possible_even_without_bits_to_spare() -> None:
+    assert looks_possible(5, MOST.bit_length()) < 1 / 30_000
+
+
+def looks_possible(trees: int, bits: int) -> float:
+    """How often random cases of a group do not exceed the rows, and random hits of its trees not the cases."""
+    cases = np.random.default_rng(trees).integers(0, MOST + 1, (100_000, 2))
+    within = cases.sum(axis=1) <= MOST
+    hits = ((cases + 1) / 2**bits).prod(axis=1) ** trees
+    return float(np.mean(within * hits) * ((MOST + 1) / 2**bits) ** 2)
 
 
 # ---- Who colludes with whom ------------------------------------------------------------------------------------

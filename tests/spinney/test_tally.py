@@ -1,0 +1,100 @@
+"""Counts as rows in which nothing is told twice, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spinney.errors import Refused
+from spinney.secure_sum import modulo
+from spinney.tally import Tally
+
+OWNERS = ("ash",) * 5 + ("beech",) * 3 + ("cedar",)
+GROUPS = np.array([0, 1, 0, 0, 1, 2, 2, 2, 3])
+ABSENT = {1: "cedar"}  # group -> who can't score its trees
+SITES = ("ash", "beech", "cedar", "elm")
+MOST = 4 * 60
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return Tally.of(OWNERS, GROUPS)
+
+
+def counted(seed: int = 0) -> dict[str, np.ndarray]:
+    """What sites count: foreign trees on all rows or none, own trees on some rows."""
+    draw = np.random.default_rng(seed)
+    counts = {}
+    for site in SITES:
+        sick, well = draw.integers(5, 30, 2)
+        cases = np.tile([sick, well], (len(OWNERS), 1))
+        own = np.asarray(OWNERS) == site
+        cases[own] = draw.integers(0, [sick + 1, well + 1], (own.sum(), 2))
+        cases[[ABSENT.get(group) == site for group in GROUPS]] = 0
+        hits = draw.integers(0, cases + 1)
+        counts[site] = np.column_stack([hits, cases[:, 1] - hits[:, 1], cases[:, 0] - hits[:, 0]])
+    return counts
+
+
+def heard(tally: Tally, counts: dict[str, np.ndarray], bits: int) -> np.ndarray:
+    """What comes of it if only so many bits are told."""
+    told = {site: modulo(tally.told(one, site), bits) for site, one in counts.items()}
+    total = modulo(sum(rows[: tally.together] for rows in told.values()), bits)
+    return tally.heard(total, {site: rows[tally.together :] for site, rows in told.items()}, bits)
+
+
+@pytest.mark.parametrize("bits", [MOST.bit_length(), 63, 64])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_total_of_all_counts_comes_back(tally: Tally, seed: int, bits: int) -> None:
+    counts = counted(seed)
+    np.testing.assert_array_equal(heard(tally, counts, bits), sum(counts.values()), strict=True)
+
+
+def test_hits_are_told_of_every_tree_and_cases_once_per_group_and_by_the_owner(tally: Tally) -> None:
+    rows = {site: len(tally.told(one, site)) for site, one in counted().items()}
+    assert rows == {"ash": 9 + 4 + 3, "beech": 9 + 4 + 2, "cedar": 9 + 4, "elm": 9 + 4}
+
+
+def test_no_more_is_told_than_two_rows_per_tree_even_if_every_tree_is_a_group() -> None:
+    tally = Tally.of(OWNERS, np.arange(len(OWNERS)))
+    counts = counted()
+    assert {len(tally.told(one, site)) for site, one in counts.items()} == {2 * len(OWNERS)}
+    np.testing.assert_array_equal(heard(tally, counts, 10), sum(counts.values()))
+
+
+def test_what_an_owner_tells_alone_is_in_the_totals_anyway(tally: Tally) -> None:
+    counts = counted()
+    tp, tn, fp, fn = sum(counts.values()).T
+    cases = np.column_stack([tp + fn, tn + fp])
+    for owner in SITES:
+        alone = tally.told(counts[owner], owner)[tally.together :]
+        others = np.flatnonzero(tally.alone(owner))
+        first = tally.first[GROUPS[others]]
+        np.testing.assert_array_equal(alone, cases[others] - cases[first])
+
+
+def test_trees_that_are_not_counted_alike_are_no_group(tally: Tally) -> None:
+    counts = counted()["elm"]
+    counts[2, 0] += 1  # one case more than for the first tree of its group
+    with pytest.raises(Refused, match="not counted on the same rows"):
+        tally.told(counts, "elm")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        GROUPS[:-1],
+        np.append(GROUPS, 3),
+        GROUPS[:, None],
+        np.zeros(0, dtype=np.int64),
+        GROUPS + 1,
+        GROUPS - 1,
+        GROUPS[::-1],
+        np.zeros(9, dtype=np.int64),
+        np.array([0, 1, 0, 0, 1, 1, 1, 1, 2]),
+        np.where(GROUPS == 3, 10**12, GROUPS),
+    ],
+)
+def test_numbers_that_are_no_groups_of_one_owner_each_are_refused(groups: np.ndarray) -> None:
+    with pytest.raises(Refused, match="a group is of one owner"):
+        Tally.of(OWNERS, groups)

@@ -212,9 +212,11 @@ class Registry:
     def _promote(self, known: Sequence[Version], version: Version) -> None:
         champion = _find(known, CHAMPION)
         if champion is None or champion.number != version.number:
-            if champion is not None:
-                self.store.point(PREVIOUS, champion.name, champion.number)
-            self.store.point(CHAMPION, version.name, version.number)
+            moves = [(PREVIOUS, champion)] if champion is not None else []
+            # A kill between the two must not lose which version is wanted: a rollback names it by `previous` alone.
+            moves.insert(0 if PREVIOUS in version.aliases else len(moves), (CHAMPION, version))
+            for alias, one in moves:
+                self.store.point(alias, one.name, one.number)
         if CANDIDATE in version.aliases:
             self.store.unpoint(CANDIDATE, version.name)
 

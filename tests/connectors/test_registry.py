@@ -232,6 +232,30 @@ def test_a_rollback_brings_the_previous_champion_back_and_a_second_one_undoes_it
     assert aliases(registry) == {"champion": 2, "previous": 1}
 
 
+@pytest.mark.parametrize("moved", [0, 1])
+@pytest.mark.parametrize("wanted", ["rollback", "promotion"])
+def test_a_kill_in_the_middle_of_a_change_and_the_same_command_again_give_the_champion_that_was_wanted(
+    registry, wood, monkeypatch, wanted, moved
+):
+    for number in (1, 2, 3):
+        registry.promote("wood", register(registry, wood, number).number)
+    change = {"rollback": lambda: registry.rollback("wood"), "promotion": lambda: registry.promote("wood", 1)}[wanted]
+    point, calls = registry.store.point, []
+
+    def killed(*words):
+        calls.append(words)
+        if len(calls) > moved:
+            raise KeyboardInterrupt
+        point(*words)
+
+    monkeypatch.setattr(registry.store, "point", killed)
+    with pytest.raises(KeyboardInterrupt):
+        change()
+    monkeypatch.undo()
+    change()
+    assert aliases(registry)["champion"] == {"rollback": 2, "promotion": 1}[wanted]
+
+
 def test_promoting_the_champion_again_changes_nothing(registry, wood):
     for number in (1, 2):
         registry.promote("wood", register(registry, wood, number).number)

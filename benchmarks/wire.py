@@ -4,7 +4,8 @@
     python -m benchmarks.wire --sites 8 --trees 50 --rows 1000
 
 The yardstick is the compact size of the trees: the bytes of the packed forests before they are sealed. A site needs the
-forests of all others, so what it fetches is compared with the sum of those.
+forests of all others, so what it fetches is compared with the sum of those. The same trees as plain arrays, before they
+are packed, are a second yardstick.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ from connectors.keys import Identity
 from connectors.memory import History, Memory
 from connectors.rounds import CoordinatorRound, SiteRound
 from connectors.security import Rounds
+from spinney import codec
 from spinney.cohort import Cohort, Part
 from spinney.simulate import simulate
 from spinney.study import Study
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)
-SIGNATURE = 64
+SIGNATURE, KEY, TAG = 64, 32, 16
+FOR_ALL = 3  # opening, first ask, end: signed, and not encrypted
+NODE = sum(np.dtype(kind).itemsize for kind in (np.int16, np.float64, np.bool_, np.float64))  # of a `Forest`
 BOUND = 1.3  # times the compact trees per recipient: what the exchange may carry
 
 
@@ -70,6 +74,7 @@ class Traffic:
 
     name: str
     compact: int  # bytes of all packed forests
+    plain: int  # bytes of their arrays
     objects: int  # letters and sealed forests
     counts: int  # bytes of all hidden counts, if nothing were around them
     sent: Mapping[str, Counter[str]]  # house -> kind -> bytes
@@ -95,14 +100,20 @@ class Traffic:
         return self.stored / (self.compact * (len(self.sites) - 1))
 
     @property
+    def plain_ratio(self) -> float:
+        """The same to the trees as plain arrays."""
+        return self.stored / (self.plain * (len(self.sites) - 1))
+
+    @property
     def fetched_ratio(self) -> float:
         """Of all that a site fetches, letters included, to the trees that it needs."""
         return float(np.mean([self.fetched[site].total() for site in self.sites])) / self.needed
 
     @property
     def least(self) -> int:
-        """What lies there even if nothing did but trees, one signature per object, and hidden counts."""
-        return self.compact + SIGNATURE * self.objects + self.counts
+        """What would lie there if letters told nothing but hidden counts, with what signing and sealing need."""
+        sealed = (KEY + TAG) * (self.objects - FOR_ALL)
+        return self.compact + SIGNATURE * self.objects + sealed + self.counts
 
     @property
     def allowed(self) -> float:
@@ -144,7 +155,7 @@ def measure(name: str, study: Study, cohorts: Mapping[str, Cohort], *, check: bo
     objects = sum(exchange.objects for exchange in houses.exchanges.values())
     rows = sum(cohort.rows(Part.TRAINING).y.size for cohort in cohorts.values())
     counts = hidden_numbers(len(cohorts), houses.watch.trees) * rows.bit_length() // 8
-    return Traffic(name, houses.watch.compact, objects, counts, sent, fetched)
+    return Traffic(name, houses.watch.compact, houses.watch.plain, objects, counts, sent, fetched)
 
 
 def hidden_numbers(sites: int, trees: int) -> int:
@@ -189,6 +200,7 @@ class _Houses:
 @dataclass
 class _Watch:
     compact: int = 0  # bytes of all packed forests
+    plain: int = 0  # bytes of their arrays
     trees: int = 0  # that every site has scored
 
 
@@ -202,6 +214,7 @@ class _Watched(Memory):
     def __setitem__(self, key: str, value: Any) -> None:
         if key == "forest":
             self.watch.compact += len(value)
+            self.watch.plain += NODE * codec.HEADER.unpack_from(value)[4]
         elif key == "fold-counts":
             self.watch.trees = value.shape[2]
         super().__setitem__(key, value)
@@ -241,9 +254,10 @@ def kinds(one: Traffic) -> Iterator[str]:
     stored, fetched = (_size(round(size)) for size in (one.stored_from, one.fetched_from))
     yield f"  at most {BOUND}: stored from {stored} of trees on, fetched from {fetched} of trees that a site needs"
     yield (
-        f"  trees, {one.objects} signatures and hidden counts alone: {_size(one.least)}, "
+        f"  trees, hidden counts, and signatures, keys and tags of {one.objects} letters alone: {_size(one.least)}, "
         f"where {BOUND} would be {_size(round(one.allowed))}"
     )
+    yield f"  the trees as plain arrays are {_size(one.plain)}: stored is {one.plain_ratio:.2f} of them per recipient"
 
 
 def _size(count: int) -> str:

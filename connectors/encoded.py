@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,14 +16,15 @@ from spinney.errors import SourceFailed
 from spinney.study import Study
 
 ARRAYS = ("present", "X", "y", "patients", "part")
-WORDS = "no_newest"
+WORDS = ("no_newest", "salt")
 SUFFIX = ".npz"
 
 
 def encode_table(vault: Vault, ref: CohortRef, study: Study) -> Cohort:
-    """The arrays of a cohort; who trains and who tests is decided by the vault's key."""
+    """The arrays of a cohort; the vault's key decides who trains and who tests, and on whom a tree is grown."""
     frame = vault.read(ref).to_pandas()
-    return cohort_from_frame(frame, study, frame["patient"].tolist(), key=vault.key)
+    cohort = cohort_from_frame(frame, study, frame["patient"].tolist(), key=vault.key)
+    return replace(cohort, salt=hmac.digest(vault.key, b"spinney draws", "sha256").hex())
 
 
 def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
@@ -32,7 +35,7 @@ def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             arrays = {name: getattr(cohort, name) for name in ARRAYS}
-            np.savez(file, **arrays, **{WORDS: np.array(cohort.no_newest)})
+            np.savez(file, **arrays, **{name: np.array(getattr(cohort, name)) for name in WORDS})
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -44,7 +47,8 @@ def read_encoded(ref: CohortRef, study: Study) -> Cohort:
     columns = columns_of(study.features)
     try:
         with ref.path.with_suffix(SUFFIX).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS}, **{WORDS: str(kept[WORDS])})
+            words = {name: str(kept[name]) for name in WORDS}
+            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS}, **words)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
     if cohort.X.shape != (ref.rows, len(columns)):

@@ -29,6 +29,7 @@ class Cohort:
     part: Parts
     fill: NDArray[np.float32] | None = None  # what stands for a missing value of each column; NaN: nothing
     no_newest: str = ""  # why no newest index events are kept aside, where the study leaves that open
+    salt: str = ""  # the house's own, so that nobody else can repeat its draws
 
     def __len__(self) -> int:
         return len(self.y)

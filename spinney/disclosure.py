@@ -140,7 +140,7 @@ def _(reply: Signature, study: Study) -> None:  # noqa: ARG001
 
 @check.register
 def _(reply: ReleasedSeed, study: Study) -> None:  # noqa: ARG001
-    _require(len(reply.seed) == 32, "a seed")
+    _require({len(seed) for seed in (reply.seed, *reply.guards)} == {32}, "a seed")
 
 
 @check.register

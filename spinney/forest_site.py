@@ -96,7 +96,7 @@ class ForestSite(FillingSite):
         house, training = self.house, self.training
         house.recall("key")
         _, patients = np.unique(training.patients, return_inverse=True)
-        seed = seed_of(house.study, house.round, house.name)
+        seed = seed_of(house.study, house.round, house.name, training.salt)
         settings = self._tuned(training, patients, seed)
         grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs, house.spread)
         forest = export_forest(
@@ -296,9 +296,10 @@ def forest_digest(forest: Forest) -> str:
     return hashlib.sha256("\n".join(forest.digests).encode()).hexdigest()
 
 
-def seed_of(study: Study, round_: int, name: str) -> int:
-    words = f"{study.split.seed}/{round_}/{name}".encode()
-    return int.from_bytes(hashlib.sha256(words).digest()[:4], "big")
+def seed_of(study: Study, round_: int, name: str, salt: str) -> int:
+    """Where a site's draws begin. With a salt, too many ways to try out which patients a tree was grown on."""
+    words = f"{study.split.seed}/{round_}/{name}{salt}".encode()
+    return int.from_bytes(hashlib.sha256(words).digest()[: 16 if salt else 4], "big")
 
 
 def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:

@@ -44,7 +44,7 @@ def grow(
     spread: Spread | None = None,
 ) -> Grown:
     """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
-    states = np.random.RandomState(seed)
+    states = np.random.RandomState(seed if seed < 2**32 else [seed >> 32 * place & 0xFFFFFFFF for place in range(4)])
     seeds = [states.randint(MAX_SEED) for _ in range(settings.trees)]
     people = int(patients.max()) + 1
     shared = X, y, patients, people, tree_parameters(settings)

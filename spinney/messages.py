@@ -212,9 +212,10 @@ class ReleaseOrder(Message):
 
 @dataclass(frozen=True)
 class ReleasedSeed(Message):
-    """From a site: what takes its private mask off this one sum."""
+    """From a site: what takes its private mask off this one sum, and its guard off what others have told alone."""
 
     seed: bytes
+    guards: tuple[bytes, ...]  # for each other participant, if there is something to guard
 
 
 @dataclass(frozen=True)

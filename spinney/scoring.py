@@ -81,7 +81,7 @@ class ScoringSite(ForestSite):
 
     def release(self, order: ReleaseOrder) -> Message:
         """Let one sum be opened, once, if everybody on the list has signed it."""
-        return release(self.house, order)
+        return release(self.house, order, guarded=True)
 
     def ring(self, order: RingOrder) -> Message:
         """Add this house's counts to every packet that comes by; at the end take the own noise off the own packet."""

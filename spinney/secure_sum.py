@@ -56,6 +56,10 @@ class Binding:
         where = (self.study, self.round, self.step, self.attempt)
         return _words("spinney binding 1", *where, self.participants, self.manifest)
 
+    def others(self, name: str) -> tuple[str, ...]:
+        """All participants but one."""
+        return tuple(other for other in self.participants if other != name)
+
     @classmethod
     def read(cls, words: bytes) -> Binding:
         """The asking behind words that this house has kept."""
@@ -138,6 +142,11 @@ def pair_seed(private_key: bytes, other_key: bytes, *, name: str, other: str, bi
     return _derive(shared, "spinney pair mask 1", binding.digest, pair)
 
 
+def guard_seed(pair: bytes, owner: str) -> bytes:
+    """From what two sites share in one asking: guards the rows that only one of them, their owner, has in it."""
+    return _derive(pair, "spinney guard 1", owner)
+
+
 def _derive(secret: bytes, *purpose: object) -> bytes:
     if len(secret) != SEED_BYTES:
         raise ValueError(f"a secret has {SEED_BYTES} bytes, this one has {len(secret)}")
@@ -166,20 +175,28 @@ def mask(
 ) -> Noisy:
     """This site's answer: the low bits of its counts under a mask per pair of sites and a mask of its own.
 
-    Only the first `together` rows are to be added up. Those behind them are nobody else's and need no mask that others
-    take off again. Never call it with other counts under the same binding: the difference of the answers would be that
-    of the counts.
+    Only the first `together` rows are to be added up. Those behind them are this site's alone: there is nobody whose
+    masks would cancel, and each other participant guards them with a seed that it releases when it releases its own.
+    Never call it with other counts under the same binding: the difference of the answers would be that of the counts.
     """
     _check_keys(name, private_key, public_keys, binding)
     cells = _cells(counts)
-    added = cells[: np.atleast_1d(counts)[:together].size]
-    for other in binding.participants:
-        if other != name:
-            seed = pair_seed(private_key, public_keys[other], name=name, other=other, binding=binding)
-            noise = expand(seed, added.size)
-            added += noise if name < other else -noise
+    added, alone = np.split(cells, [np.atleast_1d(counts)[:together].size])
+    for other in binding.others(name):
+        pair = pair_seed(private_key, public_keys[other], name=name, other=other, binding=binding)
+        noise = expand(pair, added.size)
+        added += noise if name < other else -noise
+        alone += expand(guard_seed(pair, name), alone.size)
     cells += expand(own_seed(private_seed, name=name, binding=binding), cells.size)
     return _low(cells, bits).reshape(counts.shape)
+
+
+def guards(private_key: bytes, *, name: str, public_keys: Mapping[str, bytes], binding: Binding) -> tuple[bytes, ...]:
+    """What this site gives away for the rows that each of the others has alone, when its own mask comes off, too."""
+    return tuple(
+        guard_seed(pair_seed(private_key, public_keys[other], name=name, other=other, binding=binding), other)
+        for other in binding.others(name)
+    )
 
 
 def bits_for(most: int, cells: int) -> int:
@@ -270,10 +287,12 @@ def unmask(masked: Mapping[str, Noisy], seeds: Mapping[str, bytes], binding: Bin
     return modulo(total.view(np.int64), bits).reshape(shape)
 
 
-def unmask_alone(masked: Noisy, seed: bytes, together: int, bits: int = ALL_BITS) -> Counts:
-    """What is behind the rows that are added up: one site's own, with its own mask taken off."""
-    cells = _cells(masked) - expand(seed, masked.size)
-    return modulo(cells.view(np.int64), bits).reshape(masked.shape)[together:]
+def unmask_alone(masked: Noisy, seed: bytes, guarded: Iterable[bytes], together: int, bits: int = ALL_BITS) -> Counts:
+    """What is behind the rows that are added up: one site's own, with its own mask and everybody's guards taken off."""
+    cells = (_cells(masked) - expand(seed, masked.size))[masked[:together].size :]
+    for guard in guarded:
+        cells -= expand(guard, cells.size)
+    return modulo(cells.view(np.int64), bits).reshape(masked[together:].shape)
 
 
 def _check_everybody(what: str, given: Mapping[str, object], binding: Binding) -> None:

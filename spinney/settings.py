@@ -155,7 +155,9 @@ class Split(Settings):
         description="Share of the newest index events that are kept aside to measure how time goes by; 0: none. Empty: "
         "a tenth, where rows have index times and that holds enough unseen patients of either class.",
     )
-    seed: int = Field(0, ge=0, le=2**32 - 1, description="Makes every random choice of the study repeatable.")
+    seed: int = Field(
+        0, ge=0, le=2**32 - 1, description="Makes random choices repeatable, in a hospital together with its key."
+    )
 
     @model_validator(mode="after")
     def _training_remains(self) -> Self:

@@ -75,8 +75,10 @@ def hide(
         bits=bits,
         together=together,
     )
-    house.memory[f"{prefix}asking"] = binding.words()
-    house.memory[f"{prefix}reply"] = secure_sum.reply_digest(masked, binding)
+    reply = secure_sum.reply_digest(masked, binding)
+    if house.memory.setdefault(f"{prefix}reply-{binding.digest[:32]}", reply) != reply:
+        raise Refused("this was asked before, and the answer was another: the two would tell what is hidden")
+    house.memory[f"{prefix}asking"], house.memory[f"{prefix}reply"] = binding.words(), reply
     return masked
 
 
@@ -89,7 +91,7 @@ def sign(house: House, order: SignOrder, prefix: str = "") -> Signature:
     return Signature(house.sign(roll.words()))
 
 
-def release(house: House, order: ReleaseOrder, prefix: str = "") -> ReleasedSeed:
+def release(house: House, order: ReleaseOrder, prefix: str = "", *, guarded: bool = False) -> ReleasedSeed:
     """Let one sum be opened, once, if everybody on the list that this house has signed has signed it, too."""
     answers = house.recall(f"{prefix}signed").split("\n")
     roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), answers)
@@ -103,7 +105,11 @@ def release(house: House, order: ReleaseOrder, prefix: str = "") -> ReleasedSeed
         already=house.memory.get(f"{prefix}released"),
     )
     house.memory[f"{prefix}released"] = roll.digest
-    return ReleasedSeed(seed)
+    if not guarded:
+        return ReleasedSeed(seed, ())
+    keys = {site: house.cards[site].key for site in roll.binding.participants}
+    key = house.memory["key"]
+    return ReleasedSeed(seed, secure_sum.guards(key, name=house.name, public_keys=keys, binding=roll.binding))
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -117,11 +123,11 @@ class Subject:
     about: str
     together: int  # rows that are added up
     bits: int = secure_sum.ALL_BITS
-    alone: Callable[[str], int] = lambda _site: 0  # rows behind them that only this site has
+    alone: Callable[[str], int] | None = None  # rows behind them that only this site has
 
     def shape(self, site: str) -> tuple[int, int]:
         """Of a site's answer."""
-        return self.together + self.alone(site), 2
+        return self.together + (self.alone(site) if self.alone else 0), 2
 
 
 @dataclass(frozen=True)
@@ -162,14 +168,8 @@ def masked_total(
         signatures = _signatures(federation, roll, signing, attempt)
         if not {*members} <= {*federation.sites}:
             continue
-        seeds = _seeds(federation, members, signatures, releasing, attempt)
-        added = {site: masked[: what.together] for site, masked in cells.items()}
-        total = secure_sum.unmask(added, seeds, binding, what.bits)
-        alone = {
-            site: secure_sum.unmask_alone(masked, seeds[site], what.together, what.bits)
-            for site, masked in cells.items()
-        }
-        return Opened(order, total, alone)
+        released = _released(federation, binding, signatures, what, (releasing, attempt))
+        return Opened(order, *_opened(cells, released, binding, what))
 
 
 def well_formed(
@@ -191,11 +191,35 @@ def _signatures(federation: Federation, roll: Roll, step: str, attempt: int) -> 
     return {site: reply.signature for site, reply in signed.items()}
 
 
-def _seeds(
-    federation: Federation, members: tuple[str, ...], signatures: Mapping[str, bytes], step: str, attempt: int
-) -> dict[str, bytes]:
+def _released(
+    federation: Federation, binding: Binding, signatures: Mapping[str, bytes], what: Subject, step: tuple[str, int]
+) -> dict[str, ReleasedSeed]:
+    members, (name, attempt) = binding.participants, step
     order = ReleaseOrder(tuple(signatures[site] for site in members))
-    released = ask(federation, step, dict.fromkeys(members, order), ReleasedSeed, attempt)
+    replies = ask(federation, name, dict.fromkeys(members, order), ReleasedSeed, attempt)
+    guards = len(members) - 1 if what.alone else 0
+    released = {site: reply for site, reply in replies.items() if len(reply.guards) == guards}
     if lost := sorted({*members} - {*released}):
         raise RoundVoid(f"{', '.join(lost)} did not release: the sum can't be opened")
-    return {site: reply.seed for site, reply in released.items()}
+    return released
+
+
+def _opened(
+    cells: Mapping[str, Noisy], released: Mapping[str, ReleasedSeed], binding: Binding, what: Subject
+) -> tuple[Counts, dict[str, Counts]]:
+    """What is added up, and what each site has told alone."""
+    seeds = {site: reply.seed for site, reply in released.items()}
+    total = secure_sum.unmask(
+        {site: masked[: what.together] for site, masked in cells.items()}, seeds, binding, what.bits
+    )
+    if what.alone is None:
+        return total, {}
+    guarded: dict[str, list[bytes]] = {site: [] for site in cells}
+    for site, reply in released.items():
+        for other, guard in zip(binding.others(site), reply.guards, strict=True):
+            guarded[other].append(guard)
+    alone = {
+        site: secure_sum.unmask_alone(masked, seeds[site], guarded[site], what.together, what.bits)
+        for site, masked in cells.items()
+    }
+    return total, alone

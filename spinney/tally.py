@@ -7,6 +7,7 @@
 Every site but the owner counts all trees of a group on the same rows, so their cases are added up once per group. Only
 the owner, who counts on the rows that a tree was not grown on, has others for each, and only it has rows of `beyond`.
 What they tell is in the totals anyway: two trees of a group differ in their total cases by what their owner says.
+They open with the sum or not at all (`secure_sum.guards`).
 """
 
 from __future__ import annotations

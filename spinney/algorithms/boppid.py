@@ -97,7 +97,8 @@ class BoppidSite(ForestSite):
         """Stumps that may leave; not at a site that has declined."""
         house = self.house
         house.recall("key")
-        stumps = boost(self.training, house.study, self.rounding, seed_of(house.study, house.round, house.name))
+        seed = seed_of(house.study, house.round, house.name, self.training.salt)
+        stumps = boost(self.training, house.study, self.rounding, seed % 2**32)
         house.memory["boosted"] = packed = stumps.pack(self.rounding)
         return packed
 

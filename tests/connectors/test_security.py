@@ -34,6 +34,7 @@ from connectors.security import (
     PREFIX_BYTES,
     SIGNATURE_AT,
     START,
+    VERSION,
     Damaged,
     EnvelopeRefused,
     Header,
@@ -161,7 +162,7 @@ def test_something_else_than_an_envelope_is_refused() -> None:
 
 def test_a_later_format_is_refused_with_advice() -> None:
     with pytest.raises(UnknownVersion, match="out of date"):
-        opened(SEALED[:4] + b"\x03" + SEALED[5:])
+        opened(SEALED[:4] + bytes([VERSION + 1]) + SEALED[5:])
 
 
 def test_any_flipped_bit_behind_the_signature_is_found() -> None:

@@ -12,7 +12,7 @@ from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
 from spinney.export import Rounding
 from spinney.federation import Decline, House, Message, Parcel, SitePart
-from spinney.forest_site import forest_digest
+from spinney.forest_site import forest_digest, seed_of
 from spinney.messages import GrownForest, GrowOrder, Invitation, Manifest
 from spinney.simulate import Post, simulate
 from spinney.tree import join
@@ -145,6 +145,27 @@ def test_a_site_below_the_smallest_cohort_declines_with_the_reason_and_the_other
 def test_a_site_that_has_declined_does_not_grow_whatever_the_coordinator_says(with_a_small_site):
     with pytest.raises(Refused, match="too early"):
         with_a_small_site.site("elm").answer("grow", GrowOrder(("ash",)))
+
+
+def drawn(wood, people, salt):
+    """Which patients of ash each of its trees was not grown on."""
+    federation = Wood(wood, {**people, "ash": replace(people["ash"], salt=salt)})
+    federation.run()
+    return federation.houses["ash"].memory["unseen"]
+
+
+def test_nobody_without_the_house_s_salt_can_repeat_its_draws(wood, people):
+    known, one, other = (drawn(wood, people, salt) for salt in ("", "5a17", "5a18"))
+    assert np.array_equal(one, drawn(wood, people, "5a17"))  # a night that was killed goes on with the same trees
+    for guess in (known, other):
+        alike = np.mean(guess == one)
+        assert abs(alike - (0.368**2 + 0.632**2)) < 0.1  # as for two draws that know nothing of each other
+
+
+def test_a_salted_seed_can_not_be_tried_out(wood):
+    seeds = {seed_of(wood, round_, "ash", "5a17") for round_ in range(100)}
+    assert min(seeds).bit_length() > 100
+    assert max(seed_of(wood, round_, "ash", "") for round_ in range(100)) < 2**32
 
 
 def test_the_smallest_cohort_counts_patients_not_rows(wood):

@@ -21,6 +21,7 @@ from spinney.messages import (
     Signature,
     Weights,
 )
+from spinney.secure_sum import modulo, unmask_alone
 from spinney.tree import join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
@@ -369,9 +370,43 @@ def test_a_site_that_does_not_answer_as_asked_is_left_out_and_the_others_are_ask
 
 
 def test_a_wrong_seed_voids_the_round_instead_of_giving_wrong_weights(wood, people):
-    liar = cheats("release", lambda _, __: ReleasedSeed(bytes(32)))
+    liar = cheats("release", lambda _, reply: replace(reply, seed=bytes(32)))
     with pytest.raises(RoundVoid, match="outside 0"):
         Wood(wood, people, parts={"elm": liar}).run()
+
+
+def test_wrong_guards_void_the_round_and_so_does_a_release_without_them(wood, people):
+    liar = cheats("release", lambda _, reply: replace(reply, guards=(bytes(32),) * len(reply.guards)))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(wood, people, parts={"elm": liar}).run()
+    miser = cheats("release", lambda _, reply: ReleasedSeed(reply.seed, ()))
+    with pytest.raises(RoundVoid, match="elm did not release"):
+        Wood(wood, people, parts={"elm": miser}).run()
+
+
+def test_one_site_that_does_not_release_keeps_everybody_s_own_rows_closed(wood, people):
+    answers = []
+    noted = cheats("score", lambda _, reply: answers.append(reply) or reply)
+    federation = stopped(Wood(wood, people, lost={"elm": "release"}, parts={"ash": noted}))
+    order, tally = federation.order("score"), federation.order("score").tally
+    given = {name: federation.site(name).answer("release", federation.order("release")) for name in SITES[:3]}
+    guards = [given[name].guards[0] for name in ("beech", "cedar")]
+    seen = unmask_alone(answers[0].counts, given["ash"].seed, guards, tally.together, order.bits)
+    counts = federation.houses["ash"].memory["fold-counts"][0].sum(axis=0)
+    told = modulo(tally.told(counts, "ash")[tally.together :], order.bits)
+    assert len(told)
+    assert not np.any(np.all(seen == told, axis=1))
+
+
+def test_one_asking_has_one_answer_whatever_has_changed_since(scoring):
+    order, house = scoring.order("score"), scoring.houses["ash"]
+    scoring.site("ash").answer("score", order)
+    rows = house.cohort.y.copy()
+    rows[:10] = 1 - rows[:10]
+    house.cohort = replace(house.cohort, y=rows)
+    with pytest.raises(Refused, match="asked before, and the answer was another"):
+        scoring.site("ash").answer("score", order)
+    scoring.site("ash").answer("score", replace(order, attempt=2))
 
 
 def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):

@@ -324,32 +324,56 @@ def test_one_secret_makes_unrelated_noise_for_a_mask_and_for_a_ring() -> None:
 # ---- Rows that nobody else has ---------------------------------------------------------------------------------
 
 
-def answer_with_rows_alone(name: str, together: int, bits: int = secure_sum.ALL_BITS) -> Noisy:
+def answer_with_rows_alone(name: str, together: int, rows: int = TREES, bits: int = secure_sum.ALL_BITS) -> Noisy:
     house = HOUSES[name]
     keys = {"name": name, "private_key": house.key, "public_keys": KEYS, "private_seed": house.seed}
-    return secure_sum.mask(house.counts, **keys, binding=asking(), bits=bits, together=together)
+    return secure_sum.mask(house.counts[:rows], **keys, binding=asking(), bits=bits, together=together)
 
 
-def test_rows_that_nobody_else_has_are_noise_until_their_own_mask_comes_off() -> None:
+def guards_for(owner: str, by: Iterable[str] = NAMES) -> list[bytes]:
+    """What others give away of an owner's rows when they release."""
+    binding = asking()
+    given = {
+        name: secure_sum.guards(HOUSES[name].key, name=name, public_keys=KEYS, binding=binding)
+        for name in by
+        if name != owner
+    }
+    return [seeds[binding.others(name).index(owner)] for name, seeds in given.items()]
+
+
+def own(name: str) -> bytes:
+    return secure_sum.own_seed(HOUSES[name].seed, name=name, binding=asking())
+
+
+def test_rows_that_nobody_else_has_are_noise_until_everybody_has_released() -> None:
     together = TREES - 1000
     masked = answer_with_rows_alone("adana", together)
     assert looks_uniform(masked[together:])
     np.testing.assert_array_equal(masked[:together], answer("adana", asking())[:together])
-    seed = secure_sum.own_seed(HOUSES["adana"].seed, name="adana", binding=asking())
-    alone = secure_sum.unmask_alone(masked, seed, together)
+    for missing in NAMES[1:]:
+        released_by = [name for name in NAMES if name != missing]
+        early = secure_sum.unmask_alone(masked, own("adana"), guards_for("adana", released_by), together)
+        assert looks_uniform(early)
+    assert looks_uniform(secure_sum.unmask_alone(masked, own("bergen"), guards_for("adana"), together))
+    alone = secure_sum.unmask_alone(masked, own("adana"), guards_for("adana"), together)
     np.testing.assert_array_equal(alone, HOUSES["adana"].counts[together:], strict=True)
-    other = secure_sum.own_seed(HOUSES["adana"].seed, name="adana", binding=asking(attempt=2))
-    assert looks_uniform(secure_sum.unmask_alone(masked, other, together))
+
+
+def test_no_guard_is_given_away_for_another_s_rows_or_twice() -> None:
+    given = [seed for owner in NAMES for seed in guards_for(owner)]
+    assert len({*given}) == len(NAMES) * (len(NAMES) - 1)
+    shared = secure_sum.pair_seed(HOUSES["adana"].key, KEYS["bergen"], name="adana", other="bergen", binding=asking())
+    assert shared not in given
 
 
 def test_rows_that_are_added_up_add_up_whatever_is_behind_them() -> None:
     rows = {name: 2000 + 100 * place for place, name in enumerate(NAMES)}
-    seeds = {name: secure_sum.own_seed(HOUSES[name].seed, name=name, binding=asking()) for name in NAMES}
-    masked = {name: answer_with_rows_alone(name, 2000, bits=10)[: rows[name]] for name in NAMES}
-    total = secure_sum.unmask({name: cells[:2000] for name, cells in masked.items()}, seeds, asking(), 10)
+    masked = {name: answer_with_rows_alone(name, 2000, rows[name], bits=10) for name in NAMES}
+    added_up = {name: cells[:2000] for name, cells in masked.items()}
+    total = secure_sum.unmask(added_up, {name: own(name) for name in NAMES}, asking(), 10)
     np.testing.assert_array_equal(total, true_total(NAMES)[:2000], strict=True)
     for name in NAMES:
-        alone = secure_sum.unmask_alone(masked[name], seeds[name], 2000, 10)
+        alone = secure_sum.unmask_alone(masked[name], own(name), guards_for(name), 2000, 10)
         np.testing.assert_array_equal(alone, HOUSES[name].counts[2000 : rows[name]], strict=True)
 
 

@@ -139,7 +139,8 @@ class FillingSite(SitePart):
         except Declined:
             return Decline(f"fewer patients than the smallest cohort of {privacy.smallest_cohort}")
         # What was told stays what it was: after filling, a column of few known values would look well known.
-        house.memory["told-sums"], house.memory["told-vector"] = sums, vector
+        house.memory.setdefault("told-sums", sums)
+        house.memory.setdefault("told-vector", vector)
         public, signature = self.introduced()
         return Enrolment(rounded_rows(len(training), privacy), house.cohort.present, public, signature)
 

@@ -33,7 +33,7 @@ from spinney.messages import (
 )
 from spinney.score import Counts, abstains
 from spinney.secure_sum import Binding
-from spinney.summing import Subject, check_order, hide, masked_total, release, sign, well_formed
+from spinney.summing import ANSWERED_BEFORE, Subject, check_order, hide, masked_total, release, sign, well_formed
 from spinney.tree import Forest
 from spinney.weigh import common_weights
 
@@ -102,8 +102,9 @@ class ScoringSite(ForestSite):
         house, binding = self.house, self._binding(order)
         if house.memory.setdefault("ring", binding.digest) != binding.digest:
             raise Refused("a ring goes round once: a second one with fewer sites would show the site that is missing")
+        if not np.array_equal(house.memory.setdefault("counts", counts), counts):
+            raise Refused(ANSWERED_BEFORE)
         house.memory["owners"] = np.array(order.manifest.owners)
-        house.memory["counts"] = counts
         seed = house.memory.setdefault("ring-seed", secure_sum.new_seed())
         packet = secure_sum.ring_start(self._counts_of(house.name), seed, binding, house.name)
         return self._passed_on({house.name: packet}, binding)

@@ -31,6 +31,7 @@ from spinney.secure_sum import Binding, Counts, Noisy, Roll
 
 Order = TypeVar("Order", ScoreOrder, FillOrder)
 Summand = MaskedCounts | PlainCounts | MaskedMeans | PlainMeans
+ANSWERED_BEFORE = "this was asked before, and the answer was another: the two would tell what is hidden"
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def hide(
     )
     reply = secure_sum.reply_digest(masked, binding)
     if house.memory.setdefault(f"{prefix}reply-{binding.digest[:32]}", reply) != reply:
-        raise Refused("this was asked before, and the answer was another: the two would tell what is hidden")
+        raise Refused(ANSWERED_BEFORE)
     house.memory[f"{prefix}asking"], house.memory[f"{prefix}reply"] = binding.words(), reply
     return masked
 

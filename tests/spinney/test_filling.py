@@ -189,6 +189,17 @@ def test_means_are_told_only_where_the_study_fills_with_them() -> None:
         federation.site("ash").answer("enrol", EnrolOrder(1))
 
 
+def test_a_house_that_has_been_filled_still_tells_what_it_knew_before() -> None:
+    of = wood()
+    federation = Wood(of, gappy(of))
+    federation.run()
+    ash, memory = federation.site("ash"), federation.houses["ash"].memory
+    before = memory["told-sums"]
+    ash.answer("enrol", EnrolOrder(1))
+    np.testing.assert_array_equal(memory["told-sums"], before)
+    assert not np.array_equal(told_sums(ash.training, of.privacy), before)
+
+
 def test_other_means_in_the_same_round_are_refused() -> None:
     of = wood()
     federation = Wood(of, gappy(of))

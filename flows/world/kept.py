@@ -129,7 +129,8 @@ def _registry(world: World, server: PrefectServer) -> tuple[subprocess.Popen[byt
     database = f"sqlite:///{home / 'registry' / 'mlflow.db'}"
     command = [Path(sys.executable).parent / "mlflow", "server", "--backend-store-uri", database]
     where = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    return start_process([*command, *where], server.environment, server.home / "mlflow.log"), f"http://127.0.0.1:{port}"
+    environment = server.environment | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # eight processes for nobody
+    return start_process([*command, *where], environment, server.home / "mlflow.log"), f"http://127.0.0.1:{port}"
 
 
 def _await(processes: Mapping[str, subprocess.Popen[bytes]], server: PrefectServer, registry: str, houses: int) -> None:

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
 MLFLOW = str(TOOLS / "mlflow")
 UV = ROOT / ".tools" / "bin" / "uv"
-QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1"}
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
 
 @pytest.fixture(scope="module")

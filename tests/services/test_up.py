@@ -68,6 +68,14 @@ def test_the_registry_of_a_hospital_can_be_looked_at(there: dict[str, Any]):
     assert httpx.get(f"{there['mlflow']}/health", timeout=60).status_code == 200
 
 
+def test_the_registry_s_server_starts_none_of_the_processes_for_jobs(there: dict[str, Any]):
+    groups = {str(pid) for pid in there["processes"]}
+    running = subprocess.run(["ps", "-eo", "pgid=,args="], capture_output=True, text=True, check=True).stdout
+    ours = [line for line in running.splitlines() if line.split()[0] in groups]
+    assert any("mlflow" in line for line in ours)
+    assert not [line for line in ours if "mlflow.server.jobs" in line]
+
+
 def test_a_second_up_shows_the_same_world(world: World, there: dict[str, Any]):
     assert json.loads(spinney("up", "--out", world.folder, "--json").stdout) == there
 

@@ -413,6 +413,12 @@ def test_whoever_only_reads_site_yaml_or_serves_flows_does_not_wait_for_what_a_n
     assert answer.stdout == "[]\n"
 
 
+def test_what_imports_make_is_not_looked_through_for_garbage_again_and_again() -> None:
+    code = "import gc, flows.site_round\nprint(gc.get_stats()[2]['collections'])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert answer.stdout == "0\n"
+
+
 def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_path: Path) -> None:
     variables = [
         {"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"},

@@ -1,7 +1,4 @@
-"""Houses as processes that are up at once, though their libraries are slow to import: forked from one that has them.
-
-They inherit this process's environment as it is when the first of them starts, so all of them use one Prefect server.
-"""
+"""Houses as processes that are up at once, though their libraries are slow to import: forked from one that has them."""
 
 from __future__ import annotations
 
@@ -12,16 +9,17 @@ from multiprocessing.process import BaseProcess
 
 from connectors.village import COORDINATOR, Village
 from tests.chaos.house import run_house
+from tests.servers.prefect_server import environment_used_here
 
 FLOWS = ["flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
 SLOW_TO_IMPORT = ["great_expectations", "mlflow", "spinney.model", *FLOWS]
 
 
 def start_house(village: Village, house: str, environment: Mapping[str, str]) -> BaseProcess:
-    """A night of one house, in round 1."""
+    """A night of one house, in round 1: with this process's environment, and what is given here on top of it."""
     fork = multiprocessing.get_context("forkserver")
     fork.set_forkserver_preload(SLOW_TO_IMPORT)
-    process = fork.Process(target=_run, args=(dict(environment), *arguments_of(village, house)), name=house)
+    process = fork.Process(target=_run, args=({**os.environ, **environment}, *_arguments(village, house)), name=house)
     process.start()
     return process
 
@@ -37,13 +35,15 @@ def end_of(process: BaseProcess, seconds: float) -> int:
     return process.exitcode
 
 
-def arguments_of(village: Village, house: str) -> tuple[str, str]:
-    """What tests.chaos.house is told."""
+def _arguments(village: Village, house: str) -> tuple[str, str]:
+    """What `run_house` is told."""
     if house == COORDINATOR:
         return "coordinator", str(village.coordinator_file)
     return "site", str(village.site_file(house))
 
 
 def _run(environment: dict[str, str], role: str, file: str) -> None:
+    os.environ.clear()  # what it has is that of the process which it was forked from
     os.environ.update(environment)
-    run_house(role, file)
+    with environment_used_here():
+        run_house(role, file)

@@ -1,4 +1,4 @@
-"""A house in a process of its own that can be told where to die: python -m tests.chaos.house site site.yaml 1
+"""A house in a process of its own that can be told where to die.
 
 The product knows nothing of it: what it calls is wrapped here. Every place that a night passes has a name, such as
 `before publish grow`; the process writes the names down, or kills itself at one of them as a power cut would.
@@ -10,7 +10,6 @@ import functools
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,7 +105,3 @@ class Places:
 def _kept(target: Path, house: Path) -> str:
     """A file of the house: this is the last moment of every whole write."""
     return f"keep {target.name}" if target.is_relative_to(house) else "keep something elsewhere"
-
-
-if __name__ == "__main__":
-    run_house(*sys.argv[1:])

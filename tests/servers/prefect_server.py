@@ -13,7 +13,15 @@ import pytest
 from flows.world import prefect_server
 from flows.world.prefect_server import clean_environment, migrated_database, quiet_settings
 
-__all__ = ["PrefectServer", "clean_environment", "migrated_database", "quiet_settings", "used_here", "wait_until"]
+__all__ = [
+    "PrefectServer",
+    "clean_environment",
+    "environment_used_here",
+    "migrated_database",
+    "quiet_settings",
+    "used_here",
+    "wait_until",
+]
 T = TypeVar("T")
 
 
@@ -42,14 +50,22 @@ def used_here(server: PrefectServer) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in server.settings.items():
             patch.setenv(name, value)
-        import prefect.context
-        from prefect.settings import Profile
-
-        with prefect.context.use_profile(Profile(name="tests", settings={}), include_current_context=False) as settings:
-            # threads know no context: without this, they would have what was set when Prefect was imported
-            patch.setattr(prefect.context, "GLOBAL_SETTINGS_CONTEXT", settings)
+        with environment_used_here():
             yield
-            _say_everything()
+
+
+@contextmanager
+def environment_used_here() -> Iterator[None]:
+    """Prefect's settings as the environment has them now, not as it had them when Prefect was imported."""
+    import prefect.context
+    from prefect.settings import Profile
+
+    from_environment = prefect.context.use_profile(Profile(name="tests", settings={}), include_current_context=False)
+    with pytest.MonkeyPatch.context() as patch, from_environment as settings:
+        # threads know no context: without this, they would have what was set when Prefect was imported
+        patch.setattr(prefect.context, "GLOBAL_SETTINGS_CONTEXT", settings)
+        yield
+        _say_everything()
 
 
 def _say_everything() -> None:

@@ -6,9 +6,6 @@ where it is a bucket or SFTP; `make chaos` runs the other combinations.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,7 +18,7 @@ from connectors.house import read_coordinator
 from connectors.site_file import read_site
 from connectors.site_night import SiteNights
 from connectors.village import COORDINATOR, Village
-from tests.chaos.forked import arguments_of, end_of, start_house
+from tests.chaos.forked import end_of, start_house
 from tests.servers.migrated import registry_in
 from tests.servers.openssh import OpenSsh
 from tests.servers.prefect_server import PrefectServer
@@ -53,39 +50,26 @@ def mailbox(kind: str, folder: Path) -> Iterator[dict[str, Any] | None]:
 
 
 @contextmanager
-def servers(village: Village, folder: Path, template: Path) -> Iterator[dict[str, dict[str, str]]]:
+def servers(village: Village, folder: Path, template: Path) -> Iterator[dict[str, PrefectServer]]:
     """A Prefect server in a home of its own for every house; they start one after the other, on two cores."""
     with ExitStack() as stack:
-        environments = {}
+        started = {}
         for name in (COORDINATOR, *village.sites):
             (folder / name).mkdir(parents=True)
-            server = stack.enter_context(PrefectServer(folder / name, template))
-            environments[name] = server.environment
-        yield environments
+            started[name] = stack.enter_context(PrefectServer(folder / name, template))
+        yield started
 
 
-def night_of_commands(village: Village, environments: Mapping[str, Mapping[str, str]]) -> None:
+def night(village: Village, environments: Mapping[str, Mapping[str, str]]) -> None:
     """Five processes, each with an environment of its own, until all have ended."""
-    processes = {}
-    for name, environment in environments.items():
-        command = [sys.executable, "-m", "tests.chaos.house", *arguments_of(village, name)]
-        with (village.folder / f"{name}.log").open("wb") as log:
-            processes[name] = subprocess.Popen(command, env={**environment, **SECRETS}, stdout=log, stderr=log)
-    end = time.monotonic() + LONGEST
-    try:
-        ended = {name: process.wait(max(0.0, end - time.monotonic())) for name, process in processes.items()}
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-    logs = {name: (village.folder / f"{name}.log").read_text(errors="replace")[-2000:] for name in ended if ended[name]}
-    assert not logs, logs
-
-
-def night_of_forks(village: Village) -> None:
-    """Five processes on the shared server, until all have ended."""
-    processes = [start_house(village, name, SECRETS) for name in (COORDINATOR, *village.sites)]
+    processes = [start_house(village, name, {**own, **SECRETS}) for name, own in environments.items()]
     assert [end_of(process, LONGEST) for process in processes] == [0] * len(processes)
+
+
+def runs_on(server: PrefectServer) -> int:
+    """How many flow runs a server knows."""
+    with server.http() as client:
+        return int(client.post("flow_runs/count", json={}).raise_for_status().json())
 
 
 def check(village: Village) -> None:
@@ -119,8 +103,9 @@ def test_five_houses_with_a_prefect_home_each_give_the_models_of_the_simulation(
 ) -> None:
     with mailbox(kind, tmp_path / "mailbox") as exchange:
         village = made_village(tmp_path, exchange)
-        with servers(village, tmp_path / "prefect", prefect_database) as environments:
-            night_of_commands(village, environments)
+        with servers(village, tmp_path / "prefect", prefect_database) as started:
+            night(village, {name: server.settings for name, server in started.items()})
+            assert {name: runs_on(server) for name, server in started.items()} == dict.fromkeys(started, 1)
         check(village)
 
 
@@ -129,7 +114,7 @@ def test_five_houses_with_a_prefect_home_each_give_the_models_of_the_simulation(
 def test_five_houses_on_one_prefect_server_give_the_models_of_the_simulation(kind: str, tmp_path: Path) -> None:
     with mailbox(kind, tmp_path / "mailbox") as exchange:
         village = made_village(tmp_path, exchange)
-        night_of_forks(village)
+        night(village, {name: {} for name in (COORDINATOR, *village.sites)})
         check(village)
 
 

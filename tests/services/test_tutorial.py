@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -28,9 +29,11 @@ def typed() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def morning(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def morning(tmp_path_factory: pytest.TempPathFactory, prefect_database: Path) -> tuple[Path, str]:
     """The folder after the last line, and what the terminal showed. To every question the answer is y."""
     folder = tmp_path_factory.mktemp("try")
+    (folder / "prefect").mkdir()
+    shutil.copy(prefect_database, folder / "prefect/prefect.db")  # what its server would make first, in many seconds
     port = str(free_port())
     script = folder / "typed.sh"
     lines = [f"echo '$ '{line!r}\n{line}" if line.startswith("spinney") else line for line in typed()]

@@ -18,6 +18,7 @@ NIGHT ?= 1
 
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
+unexport PYTHONDONTWRITEBYTECODE    # or every one of the hundreds of processes in tests compiles our code anew
 
 .PHONY: help setup demo test test-services chaos check format bench bench-quick bench-compare docs clean
 

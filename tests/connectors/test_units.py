@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +100,14 @@ def test_a_site_maps_its_own_units_and_says_which_unit_nobody_wrote(tmp_path: Pa
     )
     assert not result.report.quarantined
     assert result.report.rows == 1
+
+
+def test_the_table_of_units_is_made_only_once():
+    code = (
+        "import gc, pint\n"
+        "from connectors.units import conversion\n"
+        "conversion('mg/dL', 'mmol/L', 180.16)\n"
+        "print(sum(issubclass(type(one), pint.UnitRegistry) for one in gc.get_objects()))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout == "1\n"

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectors.house import RegistrySettings
 from connectors.memory import private_folder, write_whole
-from connectors.registry import Registry
+from connectors.registry.store import ensure_database
 from connectors.village import COORDINATOR, Village, found_village
 from connectors.world.fhir_server import FhirServer
 from connectors.world.history import History, make_history
@@ -121,13 +120,9 @@ def _empty(folder: Path) -> None:
 
 def _prepare_homes(world: World) -> None:
     """A registry each, and a key that decides who is in which part: the demo's figures are the same for everybody."""
-    first = world.village.home(world.village.sites[0])
-    Registry(first, RegistrySettings()).store.versions("none")  # makes MLflow's database, which takes seconds
     for site in world.village.sites:
         home = world.village.home(site)
-        registry = private_folder(home / "registry") / "mlflow.db"
-        if not registry.exists():
-            shutil.copyfile(first / "registry" / "mlflow.db", registry)
+        ensure_database(private_folder(home / "registry") / "mlflow.db")
         key = hashlib.sha256(f"{world.seed} {site}".encode()).digest()
         write_whole(private_folder(home / "vault") / "key", key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 from sqlalchemy import make_url
@@ -18,7 +18,6 @@ from connectors.house import (
     RegistrySettings,
     anchored_exchange,
 )
-from connectors.relevant import Maps
 from connectors.scores_file import ScoresSettings, ScoresTable
 from connectors.sources import Source
 from connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
@@ -28,6 +27,9 @@ from connectors.sources.sql import Sql, SqlSettings
 from connectors.study_file import read_settings
 from connectors.vault import Vault
 from spinney.base import FileName, Settings
+
+if TYPE_CHECKING:
+    from connectors.relevant import Maps
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
@@ -65,6 +67,8 @@ class SiteSettings(Settings):
 
     @property
     def maps(self) -> Maps:
+        from connectors.relevant import Maps  # brings DuckDB, and most commands only read the settings
+
         return Maps(self.codes, self.units, self.assumed_units)
 
     @property

@@ -396,7 +396,7 @@ def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> No
     assert answer.stdout.endswith("HEAVY []\n")
 
 
-TABLES = {"pandas", "pint", "lark", "scipy", "prefect"}
+TABLES = {"pandas", "duckdb", "pint", "lark", "scipy", "prefect"}
 MODELS = {"sklearn", "great_expectations", "mlflow"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import os
 import zipfile
 from dataclasses import replace
@@ -24,7 +23,7 @@ def encode_table(vault: Vault, ref: CohortRef, study: Study) -> Cohort:
     """The arrays of a cohort; the vault's key decides who trains and who tests, and on whom a tree is grown."""
     frame = vault.read(ref).to_pandas()
     cohort = cohort_from_frame(frame, study, frame["patient"].tolist(), key=vault.key)
-    return replace(cohort, salt=hmac.digest(vault.key, b"spinney draws", "sha256").hex())
+    return replace(cohort, salt=vault.salt)
 
 
 def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:

@@ -76,6 +76,11 @@ class Vault:
             raise SourceFailed(f"{path} is damaged; restore it, or delete it to start anew with other pseudonyms")
         return key
 
+    @property
+    def salt(self) -> str:
+        """With what this house's draws begin, so that nobody else can repeat them."""
+        return hmac.digest(self.key, b"spinney draws", "sha256").hex()
+
     def pseudonyms(self, patients: pa.Array | pa.ChunkedArray) -> pa.Array:
         """A keyed hash per patient: needed to keep a patient's rows together, and of no use elsewhere."""
         key = self.key

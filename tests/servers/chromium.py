@@ -99,6 +99,16 @@ class Browser:
             button = "none" if kind == "mouseMoved" else "left"
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, clickCount=1)
 
+    def follow(self, name: str, patience: float = PATIENCE) -> None:
+        """Press a link as a person does: again where the page was not ready for the first time."""
+        end, before = time.monotonic() + patience, self.address
+        while self.address == before:
+            assert time.monotonic() < end, f"the link {name!r} leads nowhere from {before}"
+            self.click("link", name, patience)
+            again = time.monotonic() + 10
+            while self.address == before and time.monotonic() < again:
+                time.sleep(0.2)
+
     def open_tab(self, name: str, patience: float = PATIENCE) -> None:
         """Press a tab as a person does: again where the page was not ready for the first time."""
         end = time.monotonic() + patience

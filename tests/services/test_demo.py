@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,9 @@ def test_the_night_gives_the_figures_of_a_simulation_on_the_same_patients(world:
     study, cohorts = world_study(), {}
     for hospital in world.hospitals:
         table = finished_table(make_history(hospital, world.seed), study).astype({study.label.name: int})
-        key = Vault(world.village.home(hospital.name)).key
-        hidden = [hmac.digest(key, who.encode(), "sha256")[:PSEUDONYM_BYTES].hex() for who in table["patient"]]
-        cohorts[hospital.name] = cohort_from_frame(table, study, hidden, key)
+        vault = Vault(world.village.home(hospital.name))
+        hidden = [hmac.digest(vault.key, who.encode(), "sha256")[:PSEUDONYM_BYTES].hex() for who in table["patient"]]
+        cohorts[hospital.name] = replace(cohort_from_frame(table, study, hidden, vault.key), salt=vault.salt)
     outcomes = simulate(study, cohorts, workers=2).outcomes
     for site, one in night["sites"].items():
         expected = outcomes[site].auroc["chosen"]

@@ -62,7 +62,7 @@ def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clicked(prefect_server: PrefectServer, group: Village, browser: Browser, screenshots: Path) -> FlowRun:
     """The coordinator's run that was filled in and started by clicks, when it is over."""
     browser.visit(f"{prefect_server.ui}/v2/deployments", 1280)
-    browser.click("link", f"{COORDINATOR}-{group.study}")
+    browser.follow(f"{COORDINATOR}-{group.study}")
     browser.click("button", "Run")
     browser.click("menuitem", "Custom run")
     browser.await_text("Which round. Empty: the next, or the one that was begun.")

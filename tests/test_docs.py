@@ -24,24 +24,40 @@ ROOT = Path(__file__).resolve().parent.parent
 SECTION = "## Would it help you?"
 
 
+def section_of_readme(section: str) -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return text.partition(section)[2].partition("\n## ")[0]
+
+
 def commands(section: str) -> list[str]:
     """Lines behind a $ in the console blocks of one README section."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    body = text.partition(section)[2].partition("\n## ")[0]
-    blocks = re.findall(r"```console\n(.*?)```", body, re.DOTALL)
+    blocks = re.findall(r"```console\n(.*?)```", section_of_readme(section), re.DOTALL)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
-def test_the_readme_s_first_commands_work_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def pictures(section: str) -> list[list[str]]:
+    """The words of each line of the section's pictures of output."""
+    blocks = re.findall(r"\n```\n( .*?)```", section_of_readme(section), re.DOTALL)
+    return [line.split() for block in blocks for line in block.splitlines()]
+
+
+def test_the_readme_s_first_commands_work_one_after_the_other_and_print_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = commands(SECTION)
+    monkeypatch.setenv("COLUMNS", "200")
+    lines, printed = commands(SECTION), list[list[str]]()
     assert len(lines) >= 4
     for line in lines:
         program, *arguments = shlex.split(line)
         assert program == "spinney"
         result = CliRunner().invoke(main, arguments, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
+        printed += [words.split() for words in result.output.splitlines()]
     assert (tmp_path / "result.json").stat().st_size > 0
+    shown = pictures(SECTION)
+    assert len(shown) > 4
+    assert [line for line in shown if line not in printed] == []
 
 
 def test_the_readme_s_way_into_a_federation_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def night_facts(wood: Study, rows: int = 400, **changes: Any) -> NightFacts:
         "lines": logged(
             letter("received", "Opening", "opening", "coordinator"),
             letter("sent", "Description", "join", "coordinator", 611),
-            letter("sent", "Forest", "parcel-1", "beech, cedar, elm, hornbeam, juniper", 14_201),
+            letter("sent", "Parcel", "parcel-1", "beech, cedar, elm, hornbeam, juniper", 14_201),
             letter("sent", "MaskedCounts", "score", "coordinator", 3310),
         ),
         "vector": {column.name: float(one) for column, one in zip(training.columns, vector, strict=True)},

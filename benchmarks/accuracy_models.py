@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from spinney import metrics
 from spinney.algorithms import ALGORITHMS
@@ -194,21 +193,15 @@ def _voted(ours: Watched, theirs: Watched, cohort: Cohort, pooled: FederatedFore
 
 
 def _calibrated(outcome: Watched, name: str, votes: Mapping[str, Floats]) -> Floats:
-    """Platt scaling as the site does it; with too few patients to choose on it doesn't."""
-    if outcome.decision.calibration is None:
-        return votes[name]
-    chooser = outcome.chooser
-    slope, intercept = metrics.platt(chooser.judged[name], chooser.judged_rows.y)
-    return metrics.calibrated(votes[name], slope, intercept) if slope > 0 else votes[name]
+    """As the site does it."""
+    calibration, _ = outcome.chooser.calibration(name)
+    return votes[name] if calibration is None else metrics.calibrated(votes[name], *calibration)
 
 
 def _at_own_base_rate(outcome: Watched, votes: Mapping[str, Floats]) -> Floats:
-    """The least that calibration can do: one number, so that votes are on average as high as outcomes are frequent."""
+    """The least that calibration can do, for everybody."""
     chooser, name = outcome.chooser, outcome.decision.name
-    y = chooser.judged_rows.y
-    share = (y.sum() + 1) / (len(y) + 2)
-    shift = brentq(lambda by: metrics.calibrated(chooser.judged[name], 1.0, by).mean() - share, -20, 20)
-    return metrics.calibrated(votes[name], 1.0, shift)
+    return metrics.calibrated(votes[name], *metrics.at_base_rate(chooser.judged[name], chooser.judged_rows.y))
 
 
 def _choice(decision: Decision) -> Choice:

@@ -172,8 +172,14 @@ def platt(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     slope 0; a score that ranks the wrong way gives a negative slope, for the caller to notice.
     """
     truth, probability = checked(y, score)
-    positives, negatives = int(truth.sum()), int((~truth).sum())
-    return _logistic(probability, np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2)))
+    return _logistic(probability, _inside(truth))
+
+
+def at_base_rate(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
+    """(1, intercept): a score moved by one number, so that it is on average as high as Platt's targets are."""
+    truth, probability = checked(y, score)
+    (intercept,) = _newton(np.ones((len(truth), 1)), _logit(probability), _inside(truth), np.zeros(1))
+    return 1.0, float(intercept)
 
 
 def calibrated(score: ArrayLike, slope: float, intercept: float) -> Floats:
@@ -276,19 +282,30 @@ def _separated(y: Flags, score: Floats) -> bool:
     return bool(positives.min() >= negatives.max() or negatives.min() >= positives.max())
 
 
+def _inside(truth: Flags) -> Floats:
+    """Platt's targets: outcomes a little inside 0 and 1, the more so the fewer there are."""
+    positives, negatives = int(truth.sum()), int((~truth).sum())
+    return np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+
 def _logistic(p: Floats, targets: Floats) -> tuple[float, float]:
-    """Slope and intercept on the logit of `p` by Newton's method; steps are halved until the loss falls."""
+    """Slope and intercept on the logit of `p`."""
     x = np.column_stack([_logit(p), np.ones(len(p))])
-    fit = np.array([1.0, 0.0])
+    slope, intercept = _newton(x, np.zeros(len(p)), targets, np.array([1.0, 0.0]))
+    return float(slope), float(intercept)
+
+
+def _newton(x: Floats, offset: Floats, targets: Floats, fit: Floats) -> Floats:
+    """Coefficients of a logistic curve by Newton's method; steps are halved until the loss falls."""
 
     def loss(at: Floats) -> float:
-        z = x @ at
+        z = x @ at + offset
         return float(np.sum(np.logaddexp(0.0, z) - targets * z))
 
     for _ in range(100):
-        said = _sigmoid(x @ fit)
+        said = _sigmoid(x @ fit + offset)
         downhill = x.T @ (targets - said)
-        curvature = (x.T * (said * (1 - said))) @ x + 1e-10 * np.eye(2)  # a constant score has none in one direction
+        curvature = (x.T * (said * (1 - said))) @ x + 1e-10 * np.eye(len(fit))  # a constant score has none in one way
         step = np.linalg.solve(curvature, downhill)
         before = loss(fit)
         while np.abs(step).max() > 1e-10 and loss(fit + step) > before:
@@ -296,4 +313,4 @@ def _logistic(p: Floats, targets: Floats) -> tuple[float, float]:
         fit = fit + step
         if np.abs(step).max() <= 1e-10:
             break
-    return float(fit[0]), float(fit[1])
+    return fit

@@ -38,6 +38,7 @@ Flags = NDArray[np.bool_]
 Weighing = Callable[[Floats], Floats]  # S of every tree -> weight of every tree
 
 DEFAULT_REASON = "federated is the default"
+MOVED = "probabilities are only moved to this house's base rate"
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,9 @@ class Chooser:
                 f"{self.patients} patients of one class are too few to choose on "
                 f"(the study wants {choice.fewest_patients}): the default stands"
             )
-            return Decision(rules.default, reason, 0.5, None, {})
+            calibration, notes = self.calibration(rules.default)
+            half = 0.5 if calibration is None else float(metrics.calibrated(0.5, *calibration))
+            return Decision(rules.default, reason, half, calibration, {}, notes=notes)
         reached = self.qualities
         name, reason = rules.default, DEFAULT_REASON if rules.default != "local" else "there is nothing else to choose"
         if rules.choose_among:
@@ -251,16 +254,27 @@ class Chooser:
 
     def _with_calibration(self, name: str, reason: str, reached: dict[str, float], question: str | None) -> Decision:
         y, votes = self.judged_rows.y, self.judged[name]
-        calibration, notes = None, []
-        if self.study.choice.calibrate:
-            slope, intercept = metrics.platt(votes, y)
-            if slope > 0:
-                calibration = (slope, intercept)
-                votes = metrics.calibrated(votes, slope, intercept)
-            else:
-                notes.append("not calibrated: votes and outcomes don't rise together")
+        calibration, notes = self.calibration(name)
+        if calibration is not None:
+            votes = metrics.calibrated(votes, *calibration)
         threshold = metrics.best_threshold(y, votes, self.study.choice.threshold, self.study.choice.sensitivity)
-        return Decision(name, reason, threshold, calibration, reached, question, tuple(notes), self.way.words)
+        return Decision(name, reason, threshold, calibration, reached, question, notes, self.way.words)
+
+    def calibration(self, name: str) -> tuple[tuple[float, float] | None, tuple[str, ...]]:
+        """Slope and intercept of a candidate here, and what a reader must know about them.
+
+        Two numbers can't be told from a handful of patients, but one can: without it the votes carry the base rates of
+        the sites whose trees they are.
+        """
+        y, votes = self.judged_rows.y, self.judged[name]
+        if not self.study.choice.calibrate:
+            return None, ()
+        if self.patients < self.study.choice.fewest_patients:
+            return metrics.at_base_rate(votes, y), (f"{MOVED}: too few patients of one class to calibrate on",)
+        slope, intercept = metrics.platt(votes, y)
+        if slope > 0:
+            return (slope, intercept), ()
+        return metrics.at_base_rate(votes, y), (f"{MOVED}: votes and outcomes don't rise together",)
 
     def personalised(self) -> str:
         """The candidate that the personalised selection takes."""

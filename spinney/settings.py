@@ -179,13 +179,20 @@ class Choice(Settings):
         "than 1,000 training patients, else once.",
     )
     fewest_patients: int = Field(
-        10, ge=2, description="With fewer patients of either class nothing is chosen; the federated model stands."
+        10,
+        ge=2,
+        description="With fewer patients of either class nothing is chosen; the federated model stands, with its "
+        "probabilities moved to the site's base rate.",
     )
     threshold: Literal["mcc", "youden", "sensitivity"] = Field(
         "mcc", description="What the decision threshold aims at."
     )
     sensitivity: float = Field(0.9, gt=0, lt=1, description="Wanted sensitivity, where threshold says so.")
-    calibrate: bool = Field(True, description="Platt scaling on the site's own cross-validated votes.")
+    calibrate: bool = Field(
+        True,
+        description="Platt scaling on the site's own cross-validated votes. With too few patients for it, or where "
+        "votes and outcomes don't rise together, only a move to the site's base rate.",
+    )
     bootstrap: int = Field(1000, ge=100, le=100_000, description="Resamples behind every interval.")
     fewest_test_patients: int = Field(
         10, ge=2, description="With fewer test patients of either class no figure is printed."

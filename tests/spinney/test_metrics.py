@@ -15,6 +15,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, matthews_
 from spinney import metrics
 from spinney.intervals import auroc_variance, delong, intervals
 from spinney.metrics import (
+    at_base_rate,
     auprc,
     auroc,
     best_threshold,
@@ -141,6 +142,16 @@ def test_platt_stays_finite_where_the_score_separates_the_classes(negatives, pos
     expected = np.repeat([1 / (negatives + 2), (positives + 1) / (positives + 2)], [negatives, positives])
     assert healed == pytest.approx(expected, abs=1e-5)
     assert np.isnan(calibration(y, score).slope)
+
+
+@given(st.integers(0, 30), st.integers(1, 30), st.integers(0, 1000))
+def test_a_score_at_the_base_rate_is_on_average_as_high_as_outcomes_are_frequent(negatives, positives, seed):
+    y, score = np.repeat([0, 1], [negatives, positives]), np.random.default_rng(seed).random(negatives + positives)
+    slope, intercept = at_base_rate(score, y)
+    moved = calibrated(score, slope, intercept)
+    wanted = (positives * (positives + 1) / (positives + 2) + negatives / (negatives + 2)) / len(y)
+    assert (slope, moved.mean()) == (1.0, pytest.approx(wanted))
+    assert auroc(y, moved) == pytest.approx(auroc(y, score), nan_ok=True)
 
 
 def test_platt_of_one_class_is_a_constant_inside_zero_and_one():

@@ -183,7 +183,28 @@ def test_with_fewer_than_ten_patients_of_a_class_the_default_stands_and_says_why
     outcome = outcome_at_elm(wood, elm)
     assert outcome.decision.name == "bofrf"
     assert outcome.decision.reason.startswith(f"{positives} patients of one class are too few to choose on")
-    assert outcome.decision.calibration is None
+    assert "too few patients of one class to calibrate on" in outcome.decision.notes[0]
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """The model of a site with too few ill patients to choose on, its votes on many more, and their outcomes."""
+    wood = study()
+    model, many = outcome_at_elm(wood, cohort(wood, seed=3, base=-5.5)).model, cohort(wood, 3000, seed=4, base=-5.5)
+    return model, model.votes(many.X, many.present), many.y
+
+
+def test_so_few_are_enough_to_take_the_others_base_rates_out_of_the_probabilities(rare):
+    model, votes, y = rare
+    said = metrics.calibrated(votes, *model.calibration_)
+    assert model.calibration_[0] == 1
+    assert abs(said.mean() - y.mean()) < 0.5 * abs(votes.mean() - y.mean())
+    assert metrics.brier(y, said) < metrics.brier(y, votes)
+
+
+def test_who_is_called_does_not_depend_on_so_few(rare):
+    model, votes, _ = rare
+    np.testing.assert_array_equal(metrics.calibrated(votes, *model.calibration_) >= model.threshold_, votes >= 0.5)
 
 
 def test_the_personalised_selection_does_not_choose_on_so_few_either():

@@ -7,6 +7,7 @@ patient's other rows would have been seen), and every score of own trees would f
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 MAX_SEED = np.iinfo(np.int32).max
+Seeds = tuple[int | list[int], int]  # of a tree's bootstrap, and of its splits
 Spread = Callable[[Callable[..., Any], Sequence[Any], Sequence[Any]], list[Any]]
 """Calls a function with what all calls share and one thing of its own, for each of these, wherever there is room."""
 
@@ -44,15 +46,26 @@ def grow(
     spread: Spread | None = None,
 ) -> Grown:
     """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
-    states = np.random.RandomState(seed if seed < 2**32 else [seed >> 32 * place & 0xFFFFFFFF for place in range(4)])
-    seeds = [states.randint(MAX_SEED) for _ in range(settings.trees)]
+    seeds = _seeds(seed, settings.trees)
     people = int(patients.max()) + 1
     shared = X, y, patients, people, tree_parameters(settings)
     if spread is None:
-        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, tree_seed) for tree_seed in seeds)
+        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, of_tree) for of_tree in seeds)
     else:
         built = spread(_grow_one, shared, seeds)
     return Grown([tree for tree, _ in built], np.stack([draws for _, draws in built]))
+
+
+def _seeds(seed: int, trees: int) -> list[Seeds]:
+    """Those of every tree: one number for both, as in RandomForestClassifier, or two unrelated ones if salted.
+
+    Splits begin with 31 bits. Whoever has the tree can try out which of them let it ask the features that it asks.
+    """
+    if seed < 2**32:
+        states = np.random.RandomState(seed)
+        return [(one, one) for one in (states.randint(MAX_SEED) for _ in range(trees))]
+    stream = hashlib.shake_256(seed.to_bytes(16, "big")).digest(20 * trees)
+    return [(bootstrap, splits) for *bootstrap, splits in np.frombuffer(stream, "<u4").reshape(trees, 5).tolist()]
 
 
 def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
@@ -67,12 +80,14 @@ def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
 
 
 def _grow_one(
-    X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], people: int, parameters: dict[str, Any], seed: int
+    X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], people: int, parameters: dict[str, Any], seeds: Seeds
 ) -> tuple[DecisionTreeClassifier, NDArray[np.uint16]]:
     from sklearn.tree import DecisionTreeClassifier  # late: whoever only reads a study need not wait for it
 
-    drawn = np.bincount(np.random.RandomState(seed).randint(0, people, people), minlength=people).astype(np.uint16)
-    tree = DecisionTreeClassifier(**parameters, random_state=seed)
+    bootstrap, splits = seeds
+    draws = np.random.RandomState(bootstrap).randint(0, people, people)
+    drawn = np.bincount(draws, minlength=people).astype(np.uint16)
+    tree = DecisionTreeClassifier(**parameters, random_state=splits)
     return tree.fit(X, y, sample_weight=drawn[patients].astype(np.float64)), drawn
 
 

@@ -86,6 +86,30 @@ def test_a_site_with_one_class_grows():
     assert [tree.tree_.node_count for tree in grown.trees] == [1, 1]
 
 
+SALTED = 2**127 + 5
+
+
+def out_of_bag(seed, people):
+    return np.bincount(np.random.RandomState(seed).randint(0, people, people), minlength=people) == 0
+
+
+def test_whoever_finds_out_with_what_a_salted_tree_s_splits_begin_does_not_know_its_bootstrap():
+    X, y = table()
+    known, hidden = (grow(X, y, np.arange(300), ForestSettings(trees=20), seed) for seed in (7, SALTED))
+    tried = [np.stack([out_of_bag(tree.random_state, 300) for tree in grown.trees]) for grown in (known, hidden)]
+    assert np.array_equal(tried[0], known.drawn == 0)  # as scikit-learn has it
+    alike = np.mean(tried[1] == (hidden.drawn == 0), axis=1)
+    assert np.all(np.abs(alike - (0.368**2 + 0.632**2)) < 0.12)  # as for two draws that know nothing of each other
+
+
+def test_every_salted_tree_has_a_bootstrap_and_splits_of_its_own_and_they_come_again():
+    X, y = table(rows=60)
+    one, again = (grow(X, y, np.arange(60), ForestSettings(trees=50), SALTED) for _ in range(2))
+    assert np.array_equal(one.drawn, again.drawn)
+    assert all(same_tree(ours, theirs) for ours, theirs in zip(one.trees, again.trees, strict=True))
+    assert len(np.unique(one.drawn, axis=0)) == len({tree.random_state for tree in one.trees}) == 50
+
+
 BASE = ForestSettings(min_samples_leaf=8, tuning=Tuning(seconds=10, draws=25))
 
 

@@ -102,7 +102,8 @@ class Privacy(Settings):
     fewest_scoring_sites: int | None = Field(
         None,
         ge=2,
-        description="A tree that fewer sites can score is not summed. Empty: 3, or 2 with a trusted third party.",
+        description="No sum has fewer participants, and a tree that fewer sites can score is not summed. Empty: 3, or "
+        "2 with a trusted third party.",
     )
     largest_share: float = Field(
         0.5, gt=0, le=1, description="Most of the total weight that one other site's trees may have in a model."

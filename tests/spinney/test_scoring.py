@@ -139,6 +139,18 @@ def test_a_site_does_not_hide_among_two(people):
     assert "2 participants are too few" in reason
 
 
+def test_a_coordinator_may_surround_a_site_with_two_others_unless_the_study_wants_more_in_a_sum(people):
+    def answered(fewest):
+        wood = study(privacy={"fewest_scoring_sites": fewest})
+        federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "sign")))
+        order = replace(federation.order("score"), attempt=2, participants=SITES[1:])  # as if ash had been lost
+        return federation.site("elm").answer("score", order)
+
+    assert isinstance(answered(3), MaskedCounts)
+    with pytest.raises(Refused, match="3 participants are too few"):
+        answered(4)
+
+
 def test_a_masked_count_has_as_many_bits_as_all_rows_together_need(scoring):
     rows = sum(len(scoring.site(name).training) for name in SITES)
     order = scoring.order("score")
@@ -417,6 +429,23 @@ def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
     liar = cheats("score", lambda _, reply: PlainCounts(reply.counts * 1000))
     with pytest.raises(RoundVoid, match="outside 0"):
         Wood(study(privacy={"secure_sum": "trusted-third-party"}), people, parts={"elm": liar}).run()
+
+
+def test_the_totals_tell_the_aggregator_nearly_how_many_sick_and_well_every_site_has(monkeypatch):
+    """The totals of an owner's trees lack who was in the bootstrap: on average 63 % of the owner's patients."""
+    wood, seen = study(forest={"trees": 50}), []
+    monkeypatch.setattr("spinney.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total)))
+    sites = {"ash": (400, -1.0), "beech": (900, 0.3), "cedar": (260, 0.0), "elm": (1500, -2.0)}
+    people = {name: cohort(wood, rows, rows, base=base) for name, (rows, base) in sites.items()}
+    federation = Wood(wood, {name: replace(one, salt=f"5a17{name}") for name, one in people.items()})
+    federation.run()
+    (total,), owners = seen, np.asarray(federation.order("score").manifest.owners)
+    cases = np.stack([total[:, 0] + total[:, 3], total[:, 1] + total[:, 2]], axis=1)
+    lacking = np.stack([cases[owners == name].mean(axis=0) for name in sites])
+    drawn = 1 - np.exp(-1)
+    guessed = (lacking.sum(axis=0) / (len(sites) - drawn) - lacking) / drawn
+    labels = [one.rows(0).y for one in people.values()]
+    assert guessed == pytest.approx(np.array([[y.sum(), (y == 0).sum()] for y in labels]), rel=0.04)
 
 
 def test_only_rounded_weights_and_a_rounded_map_reach_the_sites(finished):

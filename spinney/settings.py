@@ -131,8 +131,8 @@ class Privacy(Settings):
         """What whoever signs the study should know about its secure sum; empty for the default."""
         return {
             "masked": "",
-            "ring": "secure_sum ring: the owner of a tree learns its summed counts, and two neighbours in the ring who "
-            "collude see the site between them",
+            "ring": "secure_sum ring: the owner of a tree learns its summed counts, and by trees that vote alike those "
+            "of a site that can't score all of them; two neighbours in the ring who collude see the site between them",
             "trusted-third-party": "secure_sum trusted-third-party: the coordinator sees every site's counts",
         }[self.secure_sum]
 

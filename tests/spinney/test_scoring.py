@@ -22,7 +22,7 @@ from spinney.messages import (
     Weights,
 )
 from spinney.secure_sum import modulo, unmask_alone
-from spinney.tree import join
+from spinney.tree import LEAF, Forest, join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 MODES = ("masked", "ring", "trusted-third-party")
@@ -431,21 +431,75 @@ def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
         Wood(study(privacy={"secure_sum": "trusted-third-party"}), people, parts={"elm": liar}).run()
 
 
-def test_the_totals_tell_the_aggregator_nearly_how_many_sick_and_well_every_site_has(monkeypatch):
-    """The totals of an owner's trees lack who was in the bootstrap: on average 63 % of the owner's patients."""
-    wood, seen = study(forest={"trees": 50}), []
+@pytest.fixture
+def totals(monkeypatch):
+    """What the aggregator sees of every sum, or the owner in a ring; trees of ash come first."""
+    seen = []
     monkeypatch.setattr("spinney.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total)))
+    return seen
+
+
+def test_the_totals_tell_the_aggregator_nearly_how_many_sick_and_well_every_site_has(totals):
+    """The totals of an owner's trees lack who was in the bootstrap: on average 63 % of the owner's patients."""
+    wood = study(forest={"trees": 50})
     sites = {"ash": (400, -1.0), "beech": (900, 0.3), "cedar": (260, 0.0), "elm": (1500, -2.0)}
     people = {name: cohort(wood, rows, rows, base=base) for name, (rows, base) in sites.items()}
     federation = Wood(wood, {name: replace(one, salt=f"5a17{name}") for name, one in people.items()})
     federation.run()
-    (total,), owners = seen, np.asarray(federation.order("score").manifest.owners)
+    (total,), owners = totals, np.asarray(federation.order("score").manifest.owners)
     cases = np.stack([total[:, 0] + total[:, 3], total[:, 1] + total[:, 2]], axis=1)
     lacking = np.stack([cases[owners == name].mean(axis=0) for name in sites])
     drawn = 1 - np.exp(-1)
     guessed = (lacking.sum(axis=0) / (len(sites) - drawn) - lacking) / drawn
     labels = [one.rows(0).y for one in people.values()]
     assert guessed == pytest.approx(np.array([[y.sum(), (y == 0).sum()] for y in labels]), rel=0.04)
+
+
+def grows(forest_of):
+    """A site that sends other trees than it has grown, and counts them where its first tree is counted."""
+
+    class Forger(BofrfSite):
+        def grown(self):
+            super().grown()
+            memory, forged = self.house.memory, forest_of(self)
+            memory["forest"] = packed = codec.encode(forged, self.rounding)
+            memory["unseen"] = memory["unseen"][:, [0] * len(forged)]
+            return packed
+
+    return Forger
+
+
+def plain_tree(feature, threshold, probability):
+    return Forest(np.array(feature, np.int16), np.array(threshold), np.zeros(len(feature), bool), np.array(probability))
+
+
+@pytest.mark.parametrize("mode", ["masked", "ring"])
+def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(totals, mode):
+    wood = study(privacy={"secure_sum": mode})
+    people = cohorts(wood, SITES[:3]) | {"elm": cohort(wood, seed=3, absent=(3,))}
+    one = plain_tree([0, LEAF, LEAF], [0.5, 0.0, 0.0], [0.0, 0.2, 0.8])
+    twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [0.5, 0.0, 0.5, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
+    federation = Wood(wood, people, parts={"ash": grows(lambda _: join([one, twin]))})
+    federation.run()
+    counts = federation.houses["elm"].memory["fold-counts"][0].sum(axis=0)
+    assert np.array_equal(totals[0][0] - totals[0][1], counts[0])
+
+
+def test_who_makes_trees_and_sees_totals_can_read_a_site_that_is_missing_on_another_night(wood, people, totals):
+    def unnoticed(site):
+        """The same trees, but for where missing values go, and there are none."""
+        old = codec.decode(first.houses["ash"].memory["forest"], site.rounding, site.limits)
+        return replace(old, missing_left=old.missing_left ^ (old.feature != LEAF))
+
+    first = Wood(wood, people, parts={"ash": grows(lambda site: site.own_forest())})
+    first.run()
+    second = Wood(wood, people, round=2, parts={"ash": grows(unnoticed)}, lost={"elm": "score"})
+    for name in SITES:
+        second.houses[name].history = first.houses[name].history
+    second.run()
+    own = [federation.houses["ash"].memory["fold-counts"][0].sum(axis=0)[:6] for federation in (first, second)]
+    foreign = [total[:6] - counted for total, counted in zip(totals, own, strict=True)]
+    assert np.array_equal(foreign[0] - foreign[1], first.houses["elm"].memory["fold-counts"][0].sum(axis=0)[:6])
 
 
 def test_only_rounded_weights_and_a_rounded_map_reach_the_sites(finished):

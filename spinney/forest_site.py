@@ -297,9 +297,12 @@ def forest_digest(forest: Forest) -> str:
 
 
 def seed_of(study: Study, round_: int, name: str, salt: str) -> int:
-    """Where a site's draws begin. With a salt, too many ways to try out which patients a tree was grown on."""
-    words = f"{study.split.seed}/{round_}/{name}{salt}".encode()
-    return int.from_bytes(hashlib.sha256(words).digest()[: 16 if salt else 4], "big")
+    """Where a site's draws begin. With a salt, too many ways to try out which patients a tree was grown on.
+
+    And in every study elsewhere: the same draws under two labels would tell how many patients have both.
+    """
+    words = f"{study.split.seed}/{round_}/{name}" + (f"/{study.digest}/{salt}" if salt else "")
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[: 16 if salt else 4], "big")
 
 
 def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:

@@ -168,6 +168,12 @@ def test_a_salted_seed_can_not_be_tried_out(wood):
     assert max(seed_of(wood, round_, "ash", "") for round_ in range(100)) < 2**32
 
 
+def test_draws_of_one_study_tell_nothing_about_those_of_another_with_the_same_patients(wood):
+    other = wood.model_copy(update={"name": "copse"})
+    assert seed_of(wood, 1, "ash", "5a17") != seed_of(other, 1, "ash", "5a17")
+    assert seed_of(wood, 1, "ash", "") == seed_of(other, 1, "ash", "")  # nothing to hide, and comparable
+
+
 def test_the_smallest_cohort_counts_patients_not_rows(wood):
     federation = Wood(wood, {"ash": cohort(wood, 100, rows_per_patient=4)})
     reply = federation.site("ash").answer("join", Invitation(1))

@@ -79,7 +79,7 @@ class Vault:
     @property
     def salt(self) -> str:
         """With what this house's draws begin, so that nobody else can repeat them."""
-        return hmac.digest(self.key, b"spinney draws", "sha256").hex()
+        return hashlib.blake2b(key=self.key, person=b"spinney-draws", digest_size=32).hexdigest()
 
     def pseudonyms(self, patients: pa.Array | pa.ChunkedArray) -> pa.Array:
         """A keyed hash per patient: needed to keep a patient's rows together, and of no use elsewhere."""

@@ -223,6 +223,13 @@ def test_two_pulls_of_a_study_at_once_are_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_a_salt_is_the_house_s_own_and_no_patient_s_pseudonym(tmp_path: Path) -> None:
+    vault, elsewhere = Vault(tmp_path / "here"), Vault(tmp_path / "elsewhere")
+    assert vault.salt == Vault(tmp_path / "here").salt != elsewhere.salt
+    hidden = vault.pseudonyms(pa.array(["spinney draws", "spinney-draws", ""])).to_pylist()
+    assert not any(vault.salt.startswith(one) for one in hidden)
+
+
 def test_a_damaged_key_is_named_and_not_replaced(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     (vault.folder / "key").write_bytes(b"short")

@@ -59,6 +59,8 @@ def unseen_by(vault: Vault, study: str, trees: Collection[str], ref: CohortRef) 
             seen = np.unpackbits(packed, axis=0, count=len(people)).astype(bool)
             at = np.minimum(np.searchsorted(people, patients), len(people) - 1)
             known = people[at] == patients
+            if not known.any():
+                continue  # no patient of then is here: with a new key of the vault they have other pseudonyms
             for place, own in here:
                 unseen[:, own] = ~(known & seen[at, place])
     return unseen

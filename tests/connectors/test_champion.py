@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from connectors.champion import incumbent_of
@@ -12,7 +13,7 @@ from connectors.encoded import read_encoded
 from connectors.grown import forget_grown, unseen_by
 from connectors.registry import Registry, lineage_of
 from connectors.site_night import Part as Night
-from connectors.vault import Vault
+from connectors.vault import Vault, digest_of
 from connectors.village import Village
 from spinney.parts import Part
 from spinney.study import Study
@@ -61,6 +62,17 @@ def test_the_vault_knows_whom_each_own_tree_has_seen(two_nights):
 def test_a_tree_that_the_vault_does_not_know_has_no_say_on_anybody(two_nights):
     village, first, _ = two_nights
     assert not unseen_by(Vault(village.home("ash")), "breast", ["0" * 32], first.cohort).any()
+
+
+def test_with_a_new_key_of_the_vault_own_trees_have_no_say_instead_of_one_on_patients_they_have_seen(two_nights):
+    village, first, _ = two_nights
+    vault, model = Vault(village.home("ash")), first.outcome.model
+    own = [tree for tree, owner in zip(model.forest_.digests, model.owners_, strict=True) if owner == "ash"]
+    table = vault.read(first.cohort)
+    renamed = table.set_column(0, "patient", vault.pseudonyms(table["patient"]))
+    cohort = first.cohort.model_copy(update={"path": vault.folder / "renamed.parquet", "digest": digest_of(renamed)})
+    pq.write_table(renamed, cohort.path)
+    assert not unseen_by(vault, "breast", own, cohort).any()
 
 
 def test_the_champion_is_pinned_to_the_round(two_nights):

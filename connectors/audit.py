@@ -57,7 +57,7 @@ WHAT = {
     "MaskedMeans": "averages per variable, hidden so that only those over all houses can be read",
     "PlainMeans": "averages per variable (rounded), readable for the trusted third party",
     "RingMeans": "the averages per variable over all houses",
-    "Parcel": "decision trees, sealed for other houses (sums in a ring, under noise, too): no row, no patient",
+    "Parcel": "decision trees, sealed for other houses (in a ring sums, too): no patient",
     "Ask": "the coordinator's orders for the next step",
     "Over": "the end of a round",
     "Opening": "the opening of a round",

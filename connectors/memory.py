@@ -142,6 +142,7 @@ class History(MutableMapping[str, int]):
             file.write("\n" + lines)  # a line of its own, whatever a killed writer left behind
             file.flush()
             os.fsync(file.fileno())
+        sync_folder(self._path.parent)
         self._known |= new
 
     def __delitem__(self, digest: str) -> None:
@@ -155,7 +156,7 @@ class History(MutableMapping[str, int]):
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """All of it or nothing, readable by this house only."""
+    """All of it or nothing, readable by this house only, and still there after a power cut."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     with room_in(path.parent):
         handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -165,6 +166,7 @@ def write_whole(path: Path, data: bytes) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(path)
+            sync_folder(path.parent)
         finally:
             partial.unlink(missing_ok=True)
 

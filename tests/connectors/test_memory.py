@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,21 @@ def test_what_was_scored_can_not_be_unlearned(tmp_path: Path) -> None:
     history["a"] = 1
     with pytest.raises(TypeError):
         del history["a"]
+
+
+def test_what_was_remembered_or_scored_has_a_name_after_a_power_cut_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file without a name is gone: its folder is synced after it has one."""
+    there: list[tuple[Path, list[str]]] = []
+    sync = os.fsync
+
+    def noted(handle: int) -> None:
+        what = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        there.extend([(what, [one.name for one in what.iterdir()])] if what.is_dir() else [])
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    Memory(tmp_path / "round")["released"] = "yes"
+    History(tmp_path / "scored" / "breast")["a1"] = 7
+    assert there == [(tmp_path / "round", ["released.text"]), (tmp_path / "scored", ["breast"])]

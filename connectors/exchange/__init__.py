@@ -23,9 +23,11 @@ from connectors.exchange.errors import (
     ObjectTooLarge,
     SecondCopy,
     TransientExchangeError,
+    Unreadable,
 )
 from connectors.exchange.store import Store
 from spinney.base import is_file_name
+from spinney.errors import Refused
 
 __all__ = [
     "Address",
@@ -39,6 +41,7 @@ __all__ = [
     "SecondCopy",
     "SystemClock",
     "TransientExchangeError",
+    "Unreadable",
 ]
 
 T = TypeVar("T")
@@ -97,7 +100,7 @@ class Exchange:
 
     def put(self, address: Address, data: bytes) -> None:
         """Publish. Again with the same bytes is fine; other bytes where some are is a `SecondCopy`."""
-        if not self._do(self._store.write_once, str(address), data) and self._differs(str(address), data):
+        if not self._do(self._store.write_once, str(address), data) and self._differs(address, data):
             raise SecondCopy(
                 f"{address}: a different message is there already. That is a fault or an attack: keep the exchange as "
                 "it is, and ask who else writes under this name"
@@ -105,15 +108,15 @@ class Exchange:
 
     def get(self, address: Address, limit: int) -> bytes | None:
         """The message, or None as long as there is none. More bytes than the limit are not read."""
-        size = self._do(self._store.size, str(address))
-        if size is None:
-            return None
-        if size > limit:
-            raise ObjectTooLarge(f"{address}: {size} bytes, and {limit} are allowed; not read")
-        data = self._do(self._store.read, str(address), size)
-        if len(data) != size:
-            raise TransientExchangeError(f"{address}: {len(data)} of {size} bytes came through: read it again")
-        return data
+        try:
+            return self._get(address, limit)
+        except ExchangeDenied:
+            if not self._is_let_in(address.study):
+                raise
+            raise Unreadable(
+                f"{address}: this house can't read it, though the exchange lets it in: whoever wrote it has locked it, "
+                "or gives this house no right to read"
+            ) from None
 
     def holds(self, address: Address) -> bool:
         """Whether there is something, be it a message or not."""
@@ -221,10 +224,29 @@ class Exchange:
         except self._store.failures as error:
             raise self._store.explain(error) from None
 
-    def _differs(self, path: str, data: bytes) -> bool:
-        if self._do(self._store.size, path) != len(data):
+    def _get(self, address: Address, limit: int) -> bytes | None:
+        size = self._do(self._store.size, str(address))
+        if size is None:
+            return None
+        if size > limit:
+            raise ObjectTooLarge(f"{address}: {size} bytes, and {limit} are allowed; not read")
+        data = self._do(self._store.read, str(address), size)
+        if len(data) != size:
+            raise TransientExchangeError(f"{address}: {len(data)} of {size} bytes came through: read it again")
+        return data
+
+    def _is_let_in(self, study: str) -> bool:
+        try:
+            self._folders(study)
+        except ExchangeDenied:
+            return False
+        return True
+
+    def _differs(self, address: Address, data: bytes) -> bool:
+        try:
+            return self.get(address, len(data)) != data
+        except Refused:
             return True
-        return self._do(self._store.read, path, len(data)) != data
 
     def _folders(self, folder: str) -> tuple[str, ...]:
         return tuple(entry.name for entry in self._do(self._store.entries, folder) if entry.is_folder)

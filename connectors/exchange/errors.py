@@ -4,6 +4,7 @@ ExchangeError
 ├── BadAddress               a name that cannot be part of an address
 ├── TransientExchangeError   the store is away, busy or full: the same call may succeed later
 ├── ExchangeDenied           rights, keys or settings that people have to mend; trying again changes nothing
+│   └── Unreadable           one object only: the exchange itself lets this house in (also a Refused)
 ├── SecondCopy               a different message is already at this address (also a Refused)
 └── ObjectTooLarge           more bytes than the reader allows (also a Refused)
 
@@ -29,6 +30,10 @@ class TransientExchangeError(ExchangeError):
 
 class ExchangeDenied(ExchangeError):
     """The store refuses, and will do so until somebody mends rights, keys or settings."""
+
+
+class Unreadable(ExchangeDenied, Refused):
+    """Somebody left what others may not read; that is no reason to stop for everybody."""
 
 
 class SecondCopy(ExchangeError, Refused):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 import signal
 import stat
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -23,7 +26,9 @@ from connectors.exchange import (
     ExchangeDenied,
     SecondCopy,
     TransientExchangeError,
+    Unreadable,
 )
+from connectors.exchange.folder import Folder
 from tests.servers.exchange_contract import GROW, START, ExchangeContract, FakeClock, at, kill_in_the_middle, writer
 from tests.servers.relay import Relay
 from tests.servers.seaweed import BUCKET, READER_KEY, READER_SECRET, SECRET, Seaweed
@@ -109,6 +114,15 @@ class S3Place:
 
     def leave_huge(self, path: str) -> None:
         self.leave(path, bytes(5_000_000))
+
+    def leave_locked(self, path: str, data: bytes) -> None:
+        key = bytes(range(32))
+        lock = {
+            "SSECustomerAlgorithm": "AES256",
+            "SSECustomerKey": b64encode(key).decode(),
+            "SSECustomerKeyMD5": b64encode(hashlib.md5(key, usedforsecurity=False).digest()).decode(),
+        }
+        self._fs.pipe_file(f"{self.root}/{path}", data, **lock)
 
     def carried(self) -> int:
         return self.relay.down
@@ -247,6 +261,45 @@ def test_a_pipe_or_a_link_that_somebody_plants_is_no_message(folder: FolderPlace
     assert (tmp_path / "secret").read_bytes() == b"elsewhere"
 
 
+def lock(patch: pytest.MonkeyPatch, what: str, path: str) -> None:
+    """As if the folder's rights kept this house out: tests may run as root, whom nothing keeps out."""
+    real = getattr(Folder, what)
+
+    def kept_out(store: Folder, asked: str, *rest: int) -> object:
+        if path in asked:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(store, asked, *rest)
+
+    patch.setattr(Folder, what, kept_out)
+
+
+@pytest.mark.parametrize("what", ["read", "_info"], ids=["file", "folder"])
+def test_what_its_writer_has_locked_is_a_refusal_of_that_message_only(
+    folder: FolderPlace, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    exchange = folder.open()
+    for address in (GROW, at("south")):
+        exchange.put(address, b"trees")
+    lock(monkeypatch, what, "/north/")
+    with pytest.raises(Unreadable, match=re.escape("heart/north/7/grow.1: this house can't read it")):
+        exchange.get(GROW, limit=10)
+    with pytest.raises(SecondCopy):
+        exchange.put(GROW, b"TREES")
+    assert exchange.get(at("south"), limit=10) == b"trees"
+
+
+def test_a_house_that_may_read_nothing_is_told_so_and_blames_nobody(
+    folder: FolderPlace, monkeypatch: pytest.MonkeyPatch
+):
+    exchange = folder.open()
+    exchange.put(GROW, b"trees")
+    for what in ("read", "_info", "_ls"):
+        lock(monkeypatch, what, "heart")
+    with pytest.raises(ExchangeDenied, match="does not allow this") as caught:
+        exchange.get(GROW, limit=10)
+    assert not isinstance(caught.value, Unreadable)
+
+
 def test_old_files_behind_a_link_are_not_deleted(folder: FolderPlace, tmp_path: Path):
     (tmp_path / "elsewhere/7").mkdir(parents=True)
     (tmp_path / "elsewhere/7/grow.1").write_bytes(b"precious")
@@ -308,6 +361,15 @@ def test_a_wrong_secret_is_said_without_showing_it(s3: S3Place):
     assert "4711" not in str(caught.value)
     with pytest.raises(ExchangeDenied, match="check access key, secret"):
         exchange.get(GROW, limit=10)
+
+
+def test_what_a_writer_has_encrypted_with_a_key_of_its_own_is_a_refusal_of_that_message_only(s3: S3Place):
+    exchange = s3.open()
+    exchange.put(at("south"), b"trees")
+    s3.leave_locked(str(GROW), b"trees")
+    with pytest.raises(Unreadable, match=re.escape("heart/north/7/grow.1: this house can't read it")):
+        exchange.get(GROW, limit=10)
+    assert exchange.get(at("south"), limit=10) == b"trees"
 
 
 def test_an_access_key_that_nobody_knows_is_said(s3: S3Place):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -9,7 +10,9 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ import pytest
 from connectors import security, wire
 from connectors.desk import Desk
 from connectors.exchange import Address, BadAddress, Exchange, ObjectTooLarge
+from connectors.exchange.folder import Folder
 from connectors.keys import Identity, RoundKey
 from connectors.letters import Ask, Opening, Order, Over, ask_name
 from connectors.rounds import CoordinatorRound, Post
@@ -199,6 +203,34 @@ def test_a_site_that_floods_the_exchange_holds_nobody_up(world: World, reference
         plant(world, "coordinator", f"ask{number:03d}-flood.1", b"x")
         (world.place / "fever" / "coordinator" / str(1000 + number)).mkdir()
     assert set(whole_night(world).values()) == {Over(reference, "")}
+
+
+@pytest.mark.parametrize("locked", ["join.1", "parcel-"])
+def test_a_member_that_locks_what_it_has_sent_is_out_and_the_others_go_on(
+    tmp_path: Path, study: Study, locked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four = small_cohorts(study, (*SITES, "dogwood"))
+    world = World(tmp_path / "four", study, four)
+    read = Folder.read
+
+    def kept_out(store: Folder, path: str, size: int) -> bytes:
+        if f"/dogwood/1/{locked}" in path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return read(store, path, size)
+
+    monkeypatch.setattr(Folder, "read", kept_out)
+
+    def locking() -> None:
+        with suppress(RoundVoid):  # the coordinator goes on without it
+            world.site("dogwood").run(PATIENCE)
+
+    coordinator = world.coordinator(timedelta(seconds=20))
+    results = world.night({"coordinator": coordinator.run, "dogwood": locking, **world.honest(*SITES)})
+    (over,) = {results[name] for name in ("coordinator", *SITES)}
+    assert isinstance(over, Over)
+    assert over.model
+    readers = ("coordinator",) if locked == "join.1" else SITES
+    assert [world.refusals(name) for name in readers] == [["Unreadable"]] * len(readers)
 
 
 def test_an_address_and_all_its_spares_taken_ends_the_coordinator_with_a_clear_word(world: World) -> None:

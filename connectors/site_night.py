@@ -35,6 +35,10 @@ class NotOpened(RoundVoid):
     """The coordinator has opened no round in time."""
 
 
+class AnotherStudy(Declined):
+    """A round runs with a study that nobody here has approved."""
+
+
 @dataclass(frozen=True)
 class Found:
     """A round that is open."""
@@ -195,7 +199,12 @@ class SiteNights(HouseNights):
     def _opening(self, number: int) -> Found | None:
         """The opening of a round, if it is there and the coordinator's; looked at once."""
         if number not in self._seen:
-            content = self._signed(number, "opening")
+            try:
+                content = self._signed(number, "opening")
+            except AnotherStudy:  # or a round from before the study was changed
+                if not self._is_over(number):
+                    raise
+                content = None
             if content is None:
                 return None
             self._seen[number] = self._checked(number, content)
@@ -212,7 +221,10 @@ class SiteNights(HouseNights):
         return Found(number, opening.roster, hashlib.sha256(content).hexdigest())
 
     def _is_over(self, number: int) -> bool:
-        return bool(self._signed(number, OVER))
+        try:
+            return bool(self._signed(number, OVER))
+        except AnotherStudy:
+            return True
 
     def _signed(self, number: int, step: str) -> bytes | None:
         """What the coordinator has signed for all to read; what others have left there is passed over."""
@@ -225,7 +237,7 @@ class SiteNights(HouseNights):
                 return None if sealed is None else self._by_coordinator(sealed, message)
             except Refused as reason:
                 if isinstance(reason, EnvelopeRefused) and is_of_another_study(reason):
-                    raise Declined(
+                    raise AnotherStudy(
                         f"{self.coordinator} runs round {number} with a study that nobody here has approved; "
                         "look at it and approve it: spinney site approve STUDY"
                     ) from None

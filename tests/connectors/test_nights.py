@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
+from connectors import wire
 from connectors.coordinator_night import CoordinatorNights
 from connectors.house import read_coordinator
+from connectors.letters import Opening
 from connectors.night import AlreadyRunning
+from connectors.papers import Papers
 from connectors.site_file import read_site
 from connectors.site_night import NotOpened, Part, SiteNights, told
+from connectors.study_file import write_study
 from connectors.village import COORDINATOR, Village
+from spinney.errors import Declined
 from tests.nights import others
 from tests.villages import breast_study, breast_village, simulated
 
@@ -72,6 +77,39 @@ def test_a_site_that_was_away_waits_for_the_next_round_and_not_for_the_one_that_
     result, parts = night(village)
     assert result["model"] == simulated(village, breast_study(), 2).model_digest
     assert {part.number for part in parts.values()} == {2}
+
+
+def change_study(village: Village, *houses: str) -> None:
+    """The same study with one more tree, approved at some houses."""
+    text = village.folder / "study.yaml"
+    write_study(breast_study(7), text)
+    for name in houses:
+        Papers(village.home(name), village.study).approve_study(text)
+
+
+def test_a_site_that_was_away_when_the_study_was_still_another_waits_for_the_next_round(village: Village) -> None:
+    night(village)
+    change_study(village, COORDINATOR, *SITES)
+    ash = SiteNights(read_site(village.site_file("ash")))
+    ash.rounds.folder.joinpath("newest.json").unlink()  # as if it had not been there
+    assert ash._open_round(None) is None
+    result, parts = night(village)
+    assert {(part.number, part.over.model) for part in parts.values()} == {(2, result["model"])}
+
+
+def open_round(village: Village) -> None:
+    """The coordinator says that round 1 begins, and nothing more."""
+    nights = CoordinatorNights(read_coordinator(village.coordinator_file))
+    desk = nights.desk(1, nights.papers.roster)
+    opening = Opening(1, nights.study.digest, nights.papers.roster.digest, desk.key.public)
+    desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
+
+
+def test_a_round_of_a_study_that_nobody_here_has_approved_is_declined(village: Village) -> None:
+    change_study(village, COORDINATOR)
+    open_round(village)
+    with pytest.raises(Declined, match="runs round 1 with a study that nobody here has approved"):
+        SiteNights(read_site(village.site_file("ash"))).await_opening()
 
 
 def test_a_coordinator_on_a_new_machine_goes_on_with_the_next_round(village: Village) -> None:

@@ -13,7 +13,7 @@ from connectors import security, wire
 from connectors.audit import Entry
 from connectors.champion import after_the_round, incumbent_of
 from connectors.dask_cluster import cluster_of
-from connectors.desk import addresses
+from connectors.desk import Desk, addresses
 from connectors.encoded import read_encoded
 from connectors.exchange import Address, Clock
 from connectors.memory import History
@@ -23,7 +23,7 @@ from connectors.registry import Registry
 from connectors.renewal import renew_roster
 from connectors.roster import Roster
 from connectors.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteRound, Superseded, Through, directly
-from connectors.security import EnvelopeRefused, MessageId, WrongSignature, is_of_another_study
+from connectors.security import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from connectors.site_file import SiteSettings
 from connectors.vault import CohortRef
 from connectors.withdrawal import obey_withdrawals
@@ -113,8 +113,9 @@ class SiteNights(HouseNights):
             return 1 - len(found)
 
         if self.exchange.poll(look, patience, self.clock):
+            instead = "; what lies in its place was refused (spinney audit show)" if self._passed_over else ""
             raise NotOpened(
-                f"{self.coordinator} has opened no round of {self.study.name} in {patience}; "
+                f"{self.coordinator} has opened no round of {self.study.name} in {patience}{instead}; "
                 "this site keeps the model that it has and tries again the next night"
             )
         return found[0]
@@ -146,7 +147,7 @@ class SiteNights(HouseNights):
     def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> Part:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
-        desk = self.desk(found.number, self._roster(found), found.digest)
+        desk = self._enter(found)
         rows, registry = read_encoded(cohort, self.study), Registry(self.home, self.site.registry)
         part = SiteRound(
             self.study,
@@ -165,6 +166,13 @@ class SiteNights(HouseNights):
         over = part.run(2 * self.answer_time)
         after_the_round(registry, self.home, self.study, found.number, memory, cohort, rows)
         return Part(found.number, over, part.outcome, cohort)
+
+    def _enter(self, found: Found) -> Desk:
+        try:
+            return self.desk(found.number, self._roster(found), found.digest)
+        except Replayed as reason:
+            self._note_refusal(found.number, "opening", reason)
+            raise
 
     def _roster(self, found: Found) -> Roster:
         """The roster that the round runs with, if somebody here has approved it."""

@@ -10,10 +10,13 @@ import pytest
 
 from connectors import wire
 from connectors.coordinator_night import CoordinatorNights
+from connectors.encoded import write_encoded
 from connectors.house import read_coordinator
 from connectors.letters import Opening
 from connectors.night import AlreadyRunning
 from connectors.papers import Papers
+from connectors.pull import pull
+from connectors.security import Replayed
 from connectors.site_file import read_site
 from connectors.site_night import NotOpened, Part, SiteNights, told
 from connectors.study_file import write_study
@@ -105,11 +108,36 @@ def open_round(village: Village) -> None:
     desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
 
 
+def refusals(nights: SiteNights) -> list[str]:
+    return [line.entry.kind for line in nights.audit.lines() if line.entry.direction == "refused"]
+
+
 def test_a_round_of_a_study_that_nobody_here_has_approved_is_declined(village: Village) -> None:
     change_study(village, COORDINATOR)
     open_round(village)
     with pytest.raises(Declined, match="runs round 1 with a study that nobody here has approved"):
         SiteNights(read_site(village.site_file("ash"))).await_opening()
+
+
+def test_a_round_that_is_opened_again_in_other_words_is_refused_and_noted(village: Village) -> None:
+    ash = SiteNights(read_site(village.site_file("ash")))
+    cohort = write_encoded(ash.site.vault, pull(ash.study, ash.site).cohort, ash.study)
+    ash.rounds.enter(1, "the words that it began with")
+    open_round(village)
+    with pytest.raises(Replayed, match="the round was opened before with other words"):
+        ash.take_part(ash.await_opening(), cohort)
+    assert refusals(ash) == ["Replayed"]
+
+
+def test_what_lies_in_the_place_of_an_opening_is_noted_and_told(tmp_path: Path) -> None:
+    village = breast_village(tmp_path, SITES, schedule={"opening_minutes": 0.01})
+    planted = village.folder / "exchange" / "breast" / COORDINATOR / "1" / "opening.1"
+    planted.parent.mkdir(parents=True)
+    planted.write_bytes(b"noise")
+    ash = SiteNights(read_site(village.site_file("ash")))
+    with pytest.raises(NotOpened, match=r"what lies in its place was refused \(spinney audit show\)"):
+        ash.await_opening()
+    assert refusals(ash) == ["Truncated"]
 
 
 def test_a_coordinator_on_a_new_machine_goes_on_with_the_next_round(village: Village) -> None:

@@ -9,19 +9,30 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from pydantic import BaseModel
 
 from connectors.house import CoordinatorSettings, read_coordinator
-from connectors.site_file import SiteSettings, read_site
+from connectors.site_file import AnySource, SiteSettings, read_site
+from connectors.sources.fhir_server import FhirServer
+from connectors.sources.smart import AnyAuth
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOYMENTS = ROOT / "deployments"
 UNITS = sorted((DEPLOYMENTS / "systemd").glob("*.service"))
 COMPOSE = yaml.safe_load((DEPLOYMENTS / "container/compose.yaml").read_text())
+
+
+EXAMPLES = DEPLOYMENTS / "examples"
+FURTHER = {f"scores.fhir.{name}" for name in FhirServer.model_fields}  # the example of a source has them
+
+
+def example(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / file).read_text())
+    return found
 
 
 def planned(role: str) -> list[dict[str, Any]]:
@@ -61,17 +72,45 @@ def test_every_flow_of_the_package_has_a_deployment():
     [("site.yaml", read_site, SiteSettings), ("coordinator.yaml", read_coordinator, CoordinatorSettings)],
 )
 def test_the_examples_are_valid_and_show_every_setting(file: str, read: Any, settings: type[BaseModel]):
-    path = DEPLOYMENTS / "examples" / file
-    read(path)
-    fields = {field.alias or name for name, field in settings.model_fields.items()}
-    assert set(yaml.safe_load(path.read_text())) == fields
+    read(EXAMPLES / file)
+    assert missing(settings, [example(file)]) == set()
+
+
+def test_the_example_sources_are_valid_and_show_every_setting_of_every_kind():
+    sources = example("sources.yaml").values()
+    for one in sources:
+        SiteSettings.model_validate({"name": "north", "source": one})
+    kinds = {kind.model_fields["kind"].default: kind for kind in get_args(get_args(AnySource)[0])}
+    logins = {get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in get_args(get_args(AnyAuth)[0])}
+    for name, kind in kinds.items():
+        assert missing(kind, [one for one in sources if one["kind"] == name]) == set()
+    for name, kind in logins.items():
+        assert missing(kind, [one["auth"] for one in sources if one.get("auth", {}).get("kind") == name]) == set()
+
+
+def missing(settings: type[BaseModel], shown: list[dict[str, Any]]) -> set[str]:
+    """Settings that are in none of the examples, also of sections; of what may be of several kinds, one is enough."""
+    found = set()
+    for name, field in settings.model_fields.items():
+        key = field.alias or name
+        values = [one[key] for one in shown if key in one]
+        sections = [one for one in (field.annotation, *get_args(field.annotation)) if is_settings(one)]
+        if not values:
+            found.add(key)
+        elif len(sections) == 1 and values != [None]:
+            found |= {f"{key}.{inner}" for inner in missing(sections[0], values)}
+    return found - FURTHER
+
+
+def is_settings(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def test_the_example_environment_has_every_variable_that_the_examples_name():
-    text = (DEPLOYMENTS / "examples/environment").read_text()
+    text = (EXAMPLES / "environment").read_text()
     known = {line.partition("=")[0] for line in text.splitlines() if line and not line.startswith("#")}
-    example = yaml.safe_load((DEPLOYMENTS / "examples/site.yaml").read_text())
-    assert named_variables(example) <= known
+    for file in ("site.yaml", "sources.yaml", "coordinator.yaml"):
+        assert named_variables(example(file)) - {""} <= known
 
 
 def named_variables(settings: Any, inside_secrets: bool = False) -> set[str]:

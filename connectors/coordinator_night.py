@@ -55,6 +55,7 @@ class CoordinatorNights(HouseNights):
         """Whether this coordinator has opened a round of that number; anybody could have planted a folder."""
         message = MessageId(self.study.digest, number, "opening", 1, self.name)
         for address in addresses(self.study.name, self.name, number, "opening"):
+            refused: Refused | None = None
             for version in self.papers.approved_versions:
                 try:
                     sealed = self.exchange.get(address, LARGEST_NOTE)
@@ -64,10 +65,14 @@ class CoordinatorNights(HouseNights):
                 except EnvelopeRefused as reason:
                     if is_of_another_study(reason):
                         return True
-                except Refused:
+                    refused = reason
+                except Refused as reason:
+                    refused = reason
                     break
                 else:
                     return True
+            if refused:
+                self.papers.note("refused", type(refused).__name__, str(refused), peer=self.name)
         return False
 
     def run(self, number: int, through: Through = directly) -> Ended:

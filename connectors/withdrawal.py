@@ -82,6 +82,7 @@ def _new(papers: Papers, exchange: Exchange, me: str, told: list[str]) -> Iterat
             except (Refused, ExchangeError) as reason:  # behind what others have planted may be the house's own word
                 told.append(f"the withdrawal {number} of {site} is refused: {reason}")
                 if isinstance(reason, Refused):
+                    papers.note("refused", type(reason).__name__, told[-1], peer=site)
                     continue
                 break
             write_document(document, private_folder(papers.folder / "withdrawals") / f"{site}.{number}.json")

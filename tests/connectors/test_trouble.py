@@ -338,6 +338,8 @@ def test_planted_rounds_mislead_neither_a_new_coordinator_nor_the_sites(village:
     lose_the_machine(village)
     nights = CoordinatorNights(read_coordinator(village.coordinator_file))
     assert nights.number() == 2
+    refused = [line.entry.kind for line in nights.audit.lines() if line.entry.direction == "refused"]
+    assert refused == ["Replayed", "Truncated"]
     (place / "2").mkdir()
     (place / "2" / "opening.1").write_bytes(b"somebody was faster")
     parts = night(village)

@@ -102,8 +102,12 @@ def test_it_holds_after_it_has_gone_from_the_exchange(village, round_one):
 def test_a_withdrawal_in_somebody_elses_name_is_refused_and_said(village):
     forged = Withdrawal(study="breast", site="birch", number=1, round=1).signed(Identity.new())
     exchange_of(village).put(Address("breast", "birch", 0, "withdrawal", 1), forged.model_dump_json().encode())
-    assert obey(village) == ["the withdrawal 1 of birch is refused: it is not signed by birch"]
+    words = "the withdrawal 1 of birch is refused: it is not signed by birch"
+    assert obey(village) == [words]
     assert "birch" in owners(village)
+    noted = [line.entry for line in Audit(village.home("ash") / "audit.jsonl").lines()]
+    refused = [(one.kind, one.peer, one.words) for one in noted if one.direction == "refused"]
+    assert refused == [("RosterRefused", "birch", words)]
 
 
 def test_a_withdrawal_of_another_site_at_this_one_s_address_is_refused(village):

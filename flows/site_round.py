@@ -122,6 +122,8 @@ def taken_part(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
     rename_run(nights.study.name, f"round {opened.number}", nights.name)
     steps = Steps(nights.name, nights.study.name)
     part = nights.take_part(opened, cohort, steps)
+    if part.number != opened.number:  # a new coordinator has left the round that this run began with
+        rename_run(nights.study.name, f"round {part.number}", nights.name)
     steps.end()
     part.require()
     return part

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,8 +15,9 @@ from typing import Any
 import pytest
 
 from connectors import rounds
+from connectors.memory import Memory, room_in
 from connectors.village import COORDINATOR, Village
-from tests.nights import site_night
+from tests.nights import coordinator_night, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.villages import breast_village
@@ -33,6 +37,7 @@ class Shown:
     """A run as the server knows it."""
 
     run: str
+    name: str
     state: str
     message: str
 
@@ -51,7 +56,7 @@ def flow_of(village: Village, house: str) -> Shown:
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(ended.state_details.flow_run_id)
     assert run.state is not None
-    return Shown(str(run.id), run.state.name, run.state.message or "")
+    return Shown(str(run.id), run.name, run.state.name, run.state.message or "")
 
 
 def shown_of(run: str) -> dict[str, str]:
@@ -145,6 +150,44 @@ def nobody_opens(folder: Path) -> list[Shown]:
         return [flow_of(village, "ash"), first.result(LONGEST)]
 
 
+def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:
+    """The disk of ash is full when it begins round 1, and the coordinator's machine burns in the middle of it."""
+    village = breast_village(folder, ("ash", "birch", "fir"), trees=4)
+    registry_in(village.home("ash"))
+    remember, replies, full = Memory.__setitem__, rounds.CoordinatorRound._replies, [village.home("ash")]
+
+    def without_room(memory: Memory, key: str, value: Any) -> None:
+        with room_in(memory.folder):
+            if key == "cohort" and full and memory.folder.is_relative_to(full[0]):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        remember(memory, key, value)
+
+    def on_fire(asking: rounds.CoordinatorRound, step: str, *rest: Any) -> Any:
+        if asking.desk.home == village.home(COORDINATOR) and (asking.round, step) == (1, "check"):
+            raise PowerCut
+        return replies(asking, step, *rest)
+
+    def ash() -> list[Shown]:
+        first = flow_of(village, "ash")
+        full.clear()
+        return [first, flow_of(village, "ash")]
+
+    def coordinator() -> list[Shown]:
+        with pytest.raises(PowerCut):
+            coordinator_night(village)
+        for lost in ("rounds", "nights", "outbox", "keys/rounds"):
+            shutil.rmtree(village.home(COORDINATOR) / lost, ignore_errors=True)
+        return [flow_of(village, COORDINATOR)]
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(Memory, "__setitem__", without_room)
+        patch.setattr(rounds.CoordinatorRound, "_replies", on_fire)
+        others = [pool.submit(site_night, village, name) for name in ("birch", "fir")]
+        running = {"ash": pool.submit(ash), COORDINATOR: pool.submit(coordinator)}
+        assert {one.result(LONGEST).number for one in others} == {2}
+        return ends(running)
+
+
 def rounds_of(village: Village, name: str) -> list[int]:
     """The rounds that a site has a model from."""
     return [version.round for version in registry_in(village.home(name)).versions("breast")]
@@ -153,11 +196,11 @@ def rounds_of(village: Village, name: str) -> list[int]:
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer) -> Iterator[dict[str, Any]]:  # noqa: ARG001
     """All at once: most of the time they wait for deadlines."""
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(4) as pool:
         yield {one.__name__: pool.submit(one, tmp_path_factory.mktemp("s")) for one in STORIES}
 
 
-STORIES = (too_few, slow_and_lost, nobody_opens)
+STORIES = (too_few, slow_and_lost, nobody_opens, full_and_replaced)
 
 
 class TestTooFewSites:
@@ -218,6 +261,23 @@ class TestNobodyOpens:
         assert runs[1].state == "Failed"
         assert "coordinator has opened no round of breast in 0:00:18" in runs[1].message
         assert "keeps the model that it has and tries again the next night" in runs[1].message
+
+
+class TestAFullDiskAndANewCoordinator:
+    @pytest.fixture
+    def runs(self, stories: dict[str, Future[dict[str, list[Shown]]]]) -> dict[str, list[Shown]]:
+        return stories["full_and_replaced"].result(2 * LONGEST)
+
+    def test_a_full_disk_fails_the_run_and_says_what_to_do(self, runs: dict[str, list[Shown]]) -> None:
+        assert runs["ash"][0].state == "Failed"
+        assert "make room and start again; what was done so far is kept" in runs["ash"][0].message
+
+    def test_a_run_that_follows_a_new_coordinator_is_called_by_the_round_that_it_ended_with(
+        self, runs: dict[str, list[Shown]]
+    ) -> None:
+        (coordinator,), ash = runs[COORDINATOR], runs["ash"][1]
+        assert (coordinator.name, coordinator.state) == ("breast, round 2", "Completed")
+        assert (ash.name, ash.state) == ("breast, round 2, ash", "Completed")
 
 
 class PowerCut(BaseException):

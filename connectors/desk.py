@@ -86,9 +86,17 @@ class Desk:
         """Whether this was written before, perhaps by a process that was killed."""
         return (self.home / "outbox" / self.study / str(self.round) / f"{step}.{attempt}").exists()
 
-    def look(self, sender: str, step: str, attempt: int, kind: str, limit: int = security.LARGEST) -> bytes | None:
+    def look(
+        self,
+        sender: str,
+        step: str,
+        attempt: int,
+        kind: str | Callable[[bytes], str],
+        limit: int = security.LARGEST,
+    ) -> bytes | None:
         """What a sender has left for us there, or None as long as it hasn't; what others have left is no answer.
 
+        Its kind is for the log, and may be seen in the content only.
         Refused is raised only for what the sender has signed as this very message, and for a sender whom nobody knows.
         """
         if sender not in self.roster:  # others have given this name, and it may be anything
@@ -110,7 +118,7 @@ class Desk:
             except Refused as reason:
                 self._pass_over(address, sender, step, reason)
             else:
-                self._note("received", kind, sender, step, sealed)
+                self._note("received", kind if isinstance(kind, str) else kind(content), sender, step, sealed)
                 return content
         return None
 

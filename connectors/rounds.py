@@ -168,7 +168,7 @@ class CoordinatorRound:
         return heard
 
     def _reply(self, site: str, step: str, attempt: int) -> Message | None:
-        content = self.desk.look(site, step, attempt, f"answer to {step}", LARGEST_LETTER)
+        content = self.desk.look(site, step, attempt, wire.kind_of, LARGEST_LETTER)
         if content is None:
             return None
         try:

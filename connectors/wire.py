@@ -66,6 +66,17 @@ def decode(data: bytes) -> Message:
     return _canonical(message, encode(message), data)
 
 
+def kind_of(letter: bytes) -> str:
+    """What the message in a letter says that it is, for the log; the rest is not read."""
+    try:
+        reader = _Reader(unsqueeze(letter))
+        reader.length(2)
+        kind = reader.scalar(str)
+    except (ValueError, msgpack.UnpackException, Refused):
+        kind = ""
+    return kind if kind in kinds() else "Nonsense"
+
+
 def pack(plain: Any) -> bytes:
     """Any dataclass of plain fields that both sides know."""
     packer = msgpack.Packer(autoreset=False)

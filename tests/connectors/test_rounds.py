@@ -95,6 +95,17 @@ def test_a_round_that_fills_with_federated_means_gives_the_model_of_the_simulati
             assert outcome.model.digest == reference.outcomes[name].model.digest
 
 
+def test_the_coordinator_s_log_says_what_came_in_the_words_of_the_house_that_sent_it(world: World) -> None:
+    world.night({"coordinator": world.coordinator().run, **world.honest(*SITES)})
+    came = {line.entry.digest: line.entry for line in world.audit("coordinator").lines()}
+    for name in SITES:
+        lines = [line.entry for line in world.audit(name).lines()]
+        sent = [one for one in lines if one.direction == "sent" and one.peer == "coordinator"]
+        assert [came[one.digest].words for one in sent] == [
+            one.words.replace("Sent to coordinator", f"Received from {name}") for one in sent
+        ]
+
+
 def test_what_was_sent_and_received_is_in_every_house_s_log(world: World) -> None:
     night = {"coordinator": world.coordinator().run}
     night |= {name: partial(world.site(name).run, PATIENCE) for name in SITES}

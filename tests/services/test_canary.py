@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -268,6 +270,17 @@ def test_the_search_finds_the_patient_where_the_patient_is(nights: Nights) -> No
     assert any("number" in names for names in MARKS.found_below([nights.vault / "cohorts"]).values())
     versions = registry_in(nights.village.home(nights.site)).versions("heart-failure")
     assert {version.round for version in versions} == {1, 2}
+
+
+def test_there_is_something_to_search_in_every_place(nights: Nights) -> None:
+    _flush()
+    home, folder = nights.village.home(nights.site), nights.village.folder
+    for place in ("data-docs/*.html", "reports/*/*.html", "registry/**/MLmodel", "audit.jsonl"):
+        assert [*home.glob(place)], place
+    assert [*(folder / "exchange").glob(f"*/{nights.site}/2/*")]
+    with closing(sqlite3.connect(nights.server.home / "prefect.db")) as database:
+        for table in ("flow_run", "flow_run_state", "task_run", "task_run_state", "log", "artifact", "events"):
+            assert database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] > 5, table
 
 
 def test_prefect_knows_nothing_of_the_patient(nights: Nights) -> None:

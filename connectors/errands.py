@@ -5,7 +5,19 @@ from __future__ import annotations
 from functools import singledispatch
 
 from spinney.federation import Message
-from spinney.messages import CheckOrder, GrowOrder, Invitation, Manifest, ReleaseOrder, ScoreOrder, SignOrder, Weights
+from spinney.messages import (
+    CheckOrder,
+    EnrolOrder,
+    FillOrder,
+    GrowOrder,
+    Invitation,
+    Manifest,
+    ReleaseOrder,
+    RingOrder,
+    ScoreOrder,
+    SignOrder,
+    Weights,
+)
 from spinney.study import Study
 
 
@@ -22,6 +34,16 @@ def _words(order: Message, study: Study) -> str:  # noqa: ARG001
 @_words.register
 def _(order: Invitation, study: Study) -> str:  # noqa: ARG001
     return f"join round {order.round}"
+
+
+@_words.register
+def _(order: EnrolOrder, study: Study) -> str:  # noqa: ARG001
+    return f"join the means of round {order.round}"
+
+
+@_words.register
+def _(order: FillOrder, study: Study) -> str:  # noqa: ARG001
+    return f"add to the means of {len(order.participants)} sites"
 
 
 @_words.register
@@ -47,6 +69,11 @@ def _(order: SignOrder, study: Study) -> str:  # noqa: ARG001
 @_words.register
 def _(order: ReleaseOrder, study: Study) -> str:  # noqa: ARG001
     return "release the sum"
+
+
+@_words.register
+def _(order: RingOrder, study: Study) -> str:  # noqa: ARG001
+    return f"add to {len(order.packets)} sums and pass them on"
 
 
 @_words.register

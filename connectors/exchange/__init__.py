@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-_TRIAL = b"spinney doctor was here"
+_TRIAL_STEP, _TRIAL = "trial", b"spinney doctor was here"
 
 
 class Clock(Protocol):
@@ -178,18 +178,17 @@ class Exchange:
     def expire(self, older_than: datetime, study: str, sender: str | None = None) -> int:
         """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one.
 
-        What is in round 0 are papers, not messages: they stay.
+        What is in round 0 are papers, not messages: they stay, and only what a killed doctor has tried out goes.
         """
         return sum(
             self._expire_round(older_than, study, name, number)
             for name in self._senders(study, sender)
             for number in self.rounds(study, name)
-            if number > 0
         )
 
     def try_out(self, study: str, sender: str) -> datetime | None:
         """Write, read and delete a trial message under a name; its time by the store's clock, where that tells it."""
-        trial = Address(study, sender, 0, "trial", secrets.randbelow(10**9))
+        trial = Address(study, sender, 0, _TRIAL_STEP, secrets.randbelow(10**9))
         self.put(trial, _TRIAL)
         try:
             if self.get(trial, len(_TRIAL)) != _TRIAL:
@@ -262,13 +261,17 @@ class Exchange:
             entry.name
             for entry in self._do(self._store.entries, folder)
             if entry.modified and entry.modified < older_than and not entry.is_folder
-            if is_draft(entry.name) or read_address(study, sender, number, entry.name)
+            if is_draft(entry.name) or _expires(read_address(study, sender, number, entry.name))
         ]
         for name in old:
             self._do(self._store.delete, f"{folder}/{name}")
         if old:
             self._do(self._store.tidy, folder)
         return len(old)
+
+
+def _expires(address: Address | None) -> bool:
+    return address is not None and (address.round > 0 or address.step == _TRIAL_STEP)
 
 
 def _store_for(url: str, options: Mapping[str, Any]) -> Store:

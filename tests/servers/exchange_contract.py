@@ -333,6 +333,17 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == foreign
 
+    def test_what_a_killed_doctor_or_writer_left_among_the_papers_goes_with_the_old_messages(
+        self, place: Place, exchange: Exchange
+    ):
+        paper, trial = (Address("heart", "north", 0, step, 2) for step in ("roster", "trial"))
+        for address in (paper, trial):
+            exchange.put(address, b"names")
+        place.leave("heart/north/0/.roster.3.0123456789abcdef.part", b"?")
+        assert exchange.expire(datetime.now(UTC) + LONG_AGO, "heart") == 0
+        assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 2
+        assert place.names() == {str(paper)}
+
     def test_papers_stay_when_messages_expire(self, place: Place, exchange: Exchange):
         exchange.put(Address("heart", "north", 0, "roster", 2), b"names")
         exchange.put(GROW, b"trees")

@@ -130,9 +130,11 @@ def test_alerts_that_are_no_longer_wanted_go(village: Village, client: Any):
 
 
 def test_every_field_of_the_form_says_what_it_is_for(village: Village, client: Any):
+    add_settings(village.site_file("ash"), {"scores": {"table": {"url": "sqlite:///scores.db"}}})
     deploy_site(village)
     spinney("coordinator", "deploy", "--coordinator", village.coordinator_file)
-    for name in ("site-round/ash-breast", "coordinator-round/coordinator-breast"):
+    flows = ("site-round", "site-check", "site-score", "site-monitor")
+    for name in (*(f"{flow}/ash-breast" for flow in flows), "coordinator-round/coordinator-breast"):
         schema = client.read_deployment_by_name(name).parameter_openapi_schema
         assert schema.get("required", []) == []
         for model in schema["definitions"].values():

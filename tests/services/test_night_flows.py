@@ -10,6 +10,7 @@ import pytest
 from connectors.registry import CHAMPION, Registry
 from connectors.site_file import read_site
 from connectors.village import Village
+from tests.nights import leave_old
 from tests.servers.prefect_server import PrefectServer
 from tests.villages import breast_study, breast_village, simulated
 
@@ -24,6 +25,7 @@ def over(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer
     """One night of four sites."""
     schedule = {"answer_minutes": 5, "opening_minutes": 5}
     village = breast_village(tmp_path_factory.mktemp("night"), schedule=schedule)
+    leave_old(village, "yew")
     return village, night(village)
 
 
@@ -58,6 +60,12 @@ def test_a_night_of_flows_gives_the_simulation_s_model_and_one_version_each(over
         assert (village.home(name) / "reports" / "breast" / "round-1.html").exists()
     again = site_round(SiteRound(site=village.site_file("ash"), number=1))
     assert again == results["ash"]
+
+
+def test_what_a_house_that_is_long_gone_has_left_on_the_exchange_is_deleted_by_the_coordinator(over: Night) -> None:
+    village, _ = over
+    assert not (village.folder / "exchange" / village.study / "yew" / "7").exists()
+    assert (village.folder / "exchange" / village.study / "ash" / "1" / "join.1").exists()
 
 
 def test_runs_are_called_by_what_they_do_and_artifacts_are_there(over: Night) -> None:

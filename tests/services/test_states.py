@@ -17,7 +17,7 @@ import pytest
 from connectors import rounds
 from connectors.memory import Memory, room_in
 from connectors.village import COORDINATOR, Village
-from tests.nights import coordinator_night, site_night
+from tests.nights import coordinator_night, leave_old, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.villages import breast_village
@@ -144,10 +144,13 @@ def slow_and_lost(folder: Path) -> Story:
 def nobody_opens(folder: Path) -> list[Shown]:
     """The coordinator is away, and somebody starts a site's night twice."""
     village = breast_village(folder, ("ash",), schedule={"opening_minutes": 0.3})
+    old = leave_old(village, "ash")
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(flow_of, village, "ash")
         wait_until(lambda: (village.home("ash") / "rounds" / "breast" / ".lock").exists(), LONGEST)
-        return [flow_of(village, "ash"), first.result(LONGEST)]
+        runs = [flow_of(village, "ash"), first.result(LONGEST)]
+    assert not old.exists(), "a night without a round tidies up, too"
+    return runs
 
 
 def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:

@@ -222,11 +222,12 @@ def test_a_password_in_the_address_is_never_shown():
 # a folder
 
 
-def test_a_message_in_a_folder_is_seen_within_a_fifth_of_a_second(folder: FolderPlace):
+@pytest.mark.parametrize("moment", [600 + 0.017 * step for step in range(20)])
+def test_a_message_in_a_folder_is_seen_within_a_fifth_of_a_second(folder: FolderPlace, moment: float):
     exchange = folder.open()
-    clock = FakeClock({3600: lambda: exchange.put(GROW, b"trees")})
+    clock = FakeClock({moment: lambda: exchange.put(GROW, b"trees")})
     exchange.wait([GROW], timedelta(hours=2), clock)
-    assert clock.seconds - 3600 <= 0.2
+    assert clock.seconds - moment <= 0.2
 
 
 def test_a_folder_can_be_waited_at_with_the_clock_of_this_machine(folder: FolderPlace):

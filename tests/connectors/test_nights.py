@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,18 @@ from connectors import wire
 from connectors.coordinator_night import CoordinatorNights
 from connectors.encoded import write_encoded
 from connectors.house import read_coordinator
-from connectors.letters import Opening
+from connectors.letters import Ask, Opening
 from connectors.night import AlreadyRunning
 from connectors.papers import Papers
 from connectors.pull import pull
+from connectors.rounds import SiteRound
 from connectors.security import Replayed
 from connectors.site_file import read_site
 from connectors.site_night import NotOpened, Part, SiteNights, told
 from connectors.study_file import write_study
 from connectors.village import COORDINATOR, Village
 from spinney.errors import Declined
-from tests.nights import others
+from tests.nights import others, site_night
 from tests.villages import breast_study, breast_village, simulated
 
 SITES = ("ash", "birch", "cedar")
@@ -64,6 +66,32 @@ def test_a_second_run_of_a_house_says_that_the_first_is_at_it(village: Village) 
     first, second = (SiteNights(read_site(village.site_file("ash"))) for _ in range(2))
     with first.alone(), pytest.raises(AlreadyRunning, match="another run of ash"), second.alone():
         pass
+
+
+class PowerCut(BaseException):
+    """The machine is off."""
+
+
+def test_a_site_that_was_killed_goes_on_with_the_patients_that_it_began_with(
+    village: Village, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference, reply, off = simulated(village, breast_study()), SiteRound._reply, threading.Event()
+
+    def killed_once(part: SiteRound, ask: Ask, *rest: Any) -> None:
+        if (part.desk.me, ask.step) == ("ash", "score") and not off.is_set():
+            off.set()
+            raise PowerCut
+        reply(part, ask, *rest)
+
+    monkeypatch.setattr(SiteRound, "_reply", killed_once)
+    with others(village, "ash"):
+        with pytest.raises(PowerCut):
+            site_night(village, "ash")
+        table = read_site(village.site_file("ash")).source.table
+        table.write_text("".join(table.read_text().splitlines(keepends=True)[:60]))  # meanwhile patients have gone
+        part = site_night(village, "ash")
+    assert part.over.model == reference.model_digest
+    assert part.require().model.digest == reference.outcomes["ash"].model.digest
 
 
 def test_a_site_whose_coordinator_opens_no_round_says_so(tmp_path: Path) -> None:

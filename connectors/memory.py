@@ -42,9 +42,15 @@ def room_in(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if not is_full(error):
             raise
         raise DiskFull(f"no room left in {folder}: make room and start again; what was done so far is kept") from None
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it is for want of room; one of many files, whose errors shutil collects as words, is enough."""
+    words = (os.strerror(code) for code in NO_ROOM)
+    return error.errno in NO_ROOM or (isinstance(error, shutil.Error) and any(one in str(error) for one in words))
 
 
 class Memory(MutableMapping[str, Any]):

@@ -6,7 +6,6 @@ patient's identifier, a hash under a key that never leaves the house.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import hmac
 import os
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
 from connectors import locks
-from connectors.memory import private_folder, write_whole
+from connectors.memory import is_full, private_folder, write_whole
 from spinney.base import Settings
 from spinney.errors import SourceFailed
 from spinney.study import Study
@@ -33,7 +32,6 @@ from spinney.study import Study
 PSEUDONYM_BYTES = 16
 LEFT_BEHIND = ("staging", "stores", "handover")
 ACCEPTED = ".accepted"
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 CELLS_AT_ONCE = 4_000_000
 
 
@@ -203,7 +201,7 @@ class Vault:
 
 def _no_room(error: OSError, folder: Path) -> Exception:
     """A full disk in one line; any other error as it is."""
-    if error.errno not in NO_ROOM:
+    if not is_full(error):
         return error
     return SourceFailed(f"there is no room left in {folder}; make some and pull again: nothing half-written was kept")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from prefect import flow, runtime
 from prefect.logging import get_run_logger
@@ -35,6 +35,8 @@ from tasks.round import (
     wait_for_opening,
 )
 
+MANUAL, ADMISSION = "manual", "admission"
+
 
 class SiteRound(Settings):
     """This site's part in a round. Run with no input, it takes part in the round that opens next."""
@@ -42,6 +44,10 @@ class SiteRound(Settings):
     site: Path = Field(Path("site.yaml"), description="The site's own file.")
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
     number: int | None = Field(None, ge=1, description="Which round. Empty: the one that is open, or opens next.")
+    admission: Literal["as set", "manual"] = Field(
+        "as set",
+        description="Who lets the model be used: as site.yaml and the study say, or manual: a steward in any case.",
+    )
 
 
 @flow(name="site-round", flow_run_name=named_by("night"))
@@ -84,7 +90,7 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         if isinstance(reason, RoundVoid):
             nights.give_up(str(reason))
         raise
-    waits = part.takes_over and "manual" in (nights.site.admission, nights.study.choice.admission)
+    waits = part.takes_over and is_manual(nights, night, part.number)
     if not waits:
         settle_model(nights, part, version)
     report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
@@ -96,6 +102,12 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     }
     nights.close(part.number, result)
     return result
+
+
+def is_manual(nights: SiteNights, night: SiteRound, number: int) -> bool:
+    """Whether a steward decides about the model of a round: by the settings, or because whoever ran it wished so."""
+    wished = night.admission, nights.memory(number).get(ADMISSION)
+    return MANUAL in (nights.site.admission, nights.study.choice.admission, *wished)
 
 
 def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
@@ -120,6 +132,8 @@ def taken_part(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
     if pinned and opened.number != begun:
         cohort = checked_cohort(nights, night.site, tonight)
     rename_run(nights.study.name, f"round {opened.number}", nights.name)
+    if night.admission == MANUAL:
+        nights.memory(opened.number)[ADMISSION] = MANUAL  # also for the run that goes on if this one is killed
     steps = Steps(nights.name, nights.study.name)
     part = nights.take_part(opened, cohort, steps)
     if part.number != opened.number:  # a new coordinator has left the round that this run began with

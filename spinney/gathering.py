@@ -65,8 +65,24 @@ def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]
     for site in federation.sites:
         orders[site] = CheckOrder(tuple(grown[peer] for peer in group_of[site] if peer in federation.sites))
     verdicts = ask(federation, "check", orders, Verdict)
+    for group in sorted({*group_of.values()}):
+        for site in _contrary({site: verdicts[site] for site in group if site in verdicts}):
+            federation.leave_out(site, "refuses most of the trees that most sites accept")
     require(federation, study)
     return [_cluster(study, group, grown, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
+
+
+def _contrary(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Who refuses most of the others' trees that most sites accept. It can't read them, or it would stop the round."""
+    usual, refused = dict.fromkeys(verdicts, 0), dict.fromkeys(verdicts, 0)
+    for owner, verdict in verdicts.items():
+        own = verdict.accepted.get(owner, np.zeros(0, dtype=bool))
+        said = {site: answers(one.accepted, owner, len(own)) for site, one in verdicts.items()}
+        most = 2 * np.sum([*said.values()], axis=0) > len(verdicts)
+        for site in set(verdicts) - {owner}:
+            usual[site] += int(most.sum())
+            refused[site] += int((most & ~said[site]).sum())
+    return [site for site in verdicts if 2 * refused[site] > usual[site]]
 
 
 def _cluster(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectors.keys import locked
-from connectors.memory import private_folder
+from connectors.memory import private_folder, room_in
 from connectors.registry.card import card, fair
 from connectors.registry.lineage import FULL, Lineage, lineage_of, without
 from connectors.registry.loader import WORDS, read_model, read_saved_words, write_model
@@ -185,8 +185,9 @@ class Registry:
         known = self.store.versions(name)
         version = next((one for one in known if one.said("key") == lineage.key), None)
         if version is None:
-            files = _written(_emptied(self.folder / "work"), model, lineage, evidence, precision)
-            self.store.create(name, files, lineage.tags(), figures, {one.run for one in known})
+            with room_in(self.folder):
+                files = _written(_emptied(self.folder / "work"), model, lineage, evidence, precision)
+                self.store.create(name, files, lineage.tags(), figures, {one.run for one in known})
             shutil.rmtree(files.parent)
             known = self.store.versions(name)
             version = next(one for one in known if one.said("key") == lineage.key)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from connectors.memory import History, Memory, MemoryDamaged
+from connectors.memory import DiskFull, History, Memory, MemoryDamaged, room_in
 
 
 @pytest.mark.parametrize("value", [b"\x00\xff", "words", np.arange(6).reshape(2, 3), np.array([True, False])])
@@ -91,3 +92,11 @@ def test_what_was_remembered_or_scored_has_a_name_after_a_power_cut_too(
     Memory(tmp_path / "round")["released"] = "yes"
     History(tmp_path / "scored" / "breast")["a1"] = 7
     assert there == [(tmp_path / "round", ["released.text"]), (tmp_path / "scored", ["breast"])]
+
+
+def test_many_files_of_which_one_found_no_room_are_a_full_disk_too(tmp_path: Path) -> None:
+    full, gone = (shutil.Error([("a", "b", str(OSError(code, os.strerror(code))))]) for code in (28, 2))
+    with pytest.raises(DiskFull, match="make room and start again"), room_in(tmp_path):
+        raise full
+    with pytest.raises(shutil.Error), room_in(tmp_path):
+        raise gone

@@ -144,3 +144,20 @@ def test_an_answer_that_comes_after_the_next_night_is_about_its_own(
     assert ended_before(nights, None) == first
     monkeypatch.setenv("PREFECT__RUNTIME__FLOW_RUN__ID", "a new one")
     assert ended_before(nights, None) is None
+
+
+def test_a_steward_is_asked_because_of_the_study_or_the_site_or_the_form_also_after_a_restart(tmp_path: Path) -> None:
+    from flows.site_round import ADMISSION, SiteRound, is_manual
+
+    path = breast_village(tmp_path, SITES).site_file("ash")
+    nights = SiteNights(read_site(path))
+    plain, wished = SiteRound(site=path), SiteRound(site=path, admission="manual")
+    assert not is_manual(nights, plain, 1)
+    assert is_manual(nights, wished, 1)
+    nights.memory(1)[ADMISSION] = "manual"
+    assert is_manual(nights, plain, 1)
+    assert not is_manual(nights, plain, 2)
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"admission": "manual"}))
+    assert is_manual(SiteNights(read_site(path)), plain, 2)
+    study = breast_village(tmp_path / "strict", SITES, choice={"admission": "manual"})
+    assert is_manual(SiteNights(read_site(study.site_file("ash"))), plain, 2)

@@ -71,10 +71,10 @@ def test_a_suspended_run_takes_the_stewards_signed_answer_also_after_a_power_cut
     steward = KeyRing(tmp_path / "steward").create()
     add_settings(
         village.site_file("ash"),
-        {"admission": "manual", "stewards": {"warden": steward.public.hex()}, "prefect": {"schedule": "none"}},
+        {"stewards": {"warden": steward.public.hex()}, "prefect": {"schedule": "none"}},
     )
     with served(prefect_server, village, tmp_path) as serving:
-        run = start(f"site-round/ash-{STUDY}")
+        run = start(f"site-round/ash-{STUDY}", admission="manual")
         with others(village, "ash") as running:
             assert running[COORDINATOR].result()["absent"] == {}  # nobody waits for a steward
         assert f"of round 1 of {STUDY} be used at this site?" in await_question(run, 1, serving)

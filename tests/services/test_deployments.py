@@ -142,6 +142,13 @@ def test_every_field_of_the_form_says_what_it_is_for(village: Village, client: A
             assert [field for field, words in fields.items() if not words.get("description")] == []
 
 
+def test_who_lets_the_model_be_used_is_chosen_from_a_list(village: Village, client: Any):
+    deploy_site(village)
+    schema = client.read_deployment_by_name("site-round/ash-breast").parameter_openapi_schema
+    field = schema["definitions"]["SiteRound"]["properties"]["admission"]
+    assert (field["enum"], field["default"]) == (["as set", "manual"], "as set")
+
+
 def test_nightly_scores_are_deployed_where_the_site_says_where_they_go(village: Village, client: Any):
     scores = {"scores": {"table": {"url": "sqlite:///scores.db"}}}
     add_settings(village.site_file("ash"), scores)

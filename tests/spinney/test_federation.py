@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -275,6 +276,47 @@ def test_a_forged_forest_costs_its_sender_and_not_the_round(wood, people, forger
     assert set(federation.outcomes) == {*SITES}  # its own forest still serves its patients
     verdict = federation.site("ash").answer("check", federation.order("check"))
     assert set(verdict.refused) == {"elm"}
+
+
+def refuses(taken):
+    """A site that takes as many of an owner's trees, the first ones, as `taken(owner)` says."""
+
+    class Contrary(BofrfSite):
+        def check(self, order):
+            verdict = super().check(order)
+            kept = {owner: np.arange(len(trees)) < taken(owner) for owner, trees in verdict.accepted.items()}
+            accepted, scorable = (
+                {owner: trees & kept[owner] for owner, trees in one.items()}
+                for one in (verdict.accepted, verdict.scorable)
+            )
+            return replace(verdict, accepted=accepted, scorable=scorable)
+
+    return Contrary
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+def test_whoever_refuses_what_most_accept_is_left_out_and_does_not_stop_the_round(wood, people, taken):
+    honest = Wood(wood, {name: people[name] for name in SITES[:3]})
+    honest.run()
+    federation = Wood(wood, people, parts={"elm": refuses(lambda owner: 6 if owner == "elm" else taken)})
+    federation.run()
+    assert federation.left_out == {"elm": "refuses most of the trees that most sites accept"}
+    assert federation.trees(federation.order("finish").manifest) == honest.trees(honest.order("finish").manifest)
+
+
+def test_a_few_trees_that_one_site_refuses_cost_only_these(wood, people):
+    federation = Wood(wood, people, parts={"elm": refuses(lambda owner: 6 if owner == "elm" else 4)})
+    federation.run()
+    assert federation.left_out == {}
+    assert Counter(federation.order("finish").manifest.owners) == {"ash": 4, "beech": 4, "cedar": 4, "elm": 6}
+
+
+def test_trees_that_nobody_else_accepts_cost_their_owner_and_not_those_who_refuse(wood, people):
+    wary = refuses(lambda owner: 0 if owner == "elm" else 6)
+    federation = Wood(wood, people, parts=dict.fromkeys(SITES[:3], wary))
+    federation.run()
+    assert federation.left_out == {}
+    assert federation.owners() == {"ash", "beech", "cedar"}
 
 
 def test_a_copy_of_one_s_own_tree_has_no_second_vote(wood, people):

@@ -14,6 +14,7 @@ from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
 from spinney.errors import RoundVoid
 from tasks.errands import Steps
+from tasks.notices import warn
 from tasks.quiet import quiet
 from tasks.round import report_round, tidy_exchange
 from tasks.start_sites import start_sites
@@ -33,6 +34,7 @@ def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str,
     with quiet():
         settings = read_coordinator(night.coordinator)
         nights = CoordinatorNights(settings, night.study)
+        nights.exchange.say = warn
         with nights.alone():
             number = nights.number(night.number)
             done = nights.result(number)

@@ -24,6 +24,7 @@ from spinney.base import Name, Settings
 from spinney.errors import RoundVoid, SpinneyError
 from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tasks.errands import Steps
+from tasks.notices import warn
 from tasks.quiet import quiet
 from tasks.round import (
     look_at_roster,
@@ -55,6 +56,7 @@ def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
     with quiet():
         nights = SiteNights(read_site(night.site), night.study)
+        nights.exchange.say = warn
         with nights.alone():
             result = ended_before(nights, night.number)
             if result is None:

@@ -92,6 +92,7 @@ class Exchange:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self.say: Callable[[str], object] = str  # what people should hear while somebody waits; nobody listens at first
 
     @classmethod
     def open(cls, url: str, options: Mapping[str, Any] | None = None) -> Self:
@@ -159,12 +160,17 @@ class Exchange:
         """
         clock = clock or SystemClock()
         end, nap, before = clock.monotonic() + patience.total_seconds(), self._store.first_nap, 0
+        trouble: TransientExchangeError | None = None
         while True:
-            trouble = None
+            away, trouble = trouble, None
             try:
                 missing = look()
             except TransientExchangeError as error:
                 missing, trouble = before or 1, error
+            if trouble and not away:
+                self.say(f"waiting until the exchange is back: {trouble}")
+            elif away and not trouble:
+                self.say("the exchange is back")
             nap = self._store.first_nap if missing < before else nap  # answers come in swarms
             before, left = missing, end - clock.monotonic()
             if not missing or left <= 0:

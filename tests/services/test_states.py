@@ -9,13 +9,17 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connectors import rounds
+from connectors.audit import Audit
+from connectors.exchange import SystemClock
 from connectors.memory import Memory, room_in
+from connectors.night import HouseNights
 from connectors.village import COORDINATOR, Village
 from tests.nights import coordinator_night, leave_old, site_night
 from tests.servers.migrated import registry_in
@@ -30,6 +34,7 @@ pytestmark = [
 
 LONGEST = 240.0
 SHORT = {"answer_minutes": 0.4, "opening_minutes": 4}
+LONG = {"answer_minutes": 4, "opening_minutes": 4}  # where nobody is to be late by chance
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,16 @@ def shown_of(run: str) -> dict[str, str]:
     with get_client(sync_client=True) as client:
         found = client.read_artifacts(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run])))
     return {one.key or "": str(one.data) for one in found}
+
+
+def log_of(run: str) -> list[str]:
+    """What a run and its steps have told, warnings and worse, in the order of time."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import LogFilter, LogFilterFlowRunId, LogFilterLevel
+
+    wanted = LogFilter(flow_run_id=LogFilterFlowRunId(any_=[run]), level=LogFilterLevel(ge_=30))
+    with get_client(sync_client=True) as client:
+        return [one.message for one in sorted(client.read_logs(log_filter=wanted), key=lambda one: one.timestamp)]
 
 
 def ready(village: Village, house: str, since: float) -> Callable[[], bool]:
@@ -155,7 +170,7 @@ def nobody_opens(folder: Path) -> list[Shown]:
 
 def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:
     """The disk of ash is full when it begins round 1, and the coordinator's machine burns in the middle of it."""
-    village = breast_village(folder, ("ash", "birch", "fir"), trees=4)
+    village = breast_village(folder, ("ash", "birch", "fir"), schedule=LONG, trees=4)
     registry_in(village.home("ash"))
     remember, replies, full = Memory.__setitem__, rounds.CoordinatorRound._replies, [village.home("ash")]
 
@@ -191,6 +206,38 @@ def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:
         return ends(running)
 
 
+def away_and_an_hour_off(folder: Path) -> Shown:
+    """The clock of ash is an hour ahead, and in the middle of the round the exchange is away for some seconds."""
+    village = breast_village(folder, ("ash", "birch", "fir"), schedule=LONG, trees=4)
+    registry_in(village.home("ash"))
+    moved_in = HouseNights.__init__
+
+    def an_hour_off(nights: HouseNights, name: str, home: Path, *rest: Any) -> None:
+        moved_in(nights, name, home, *rest)
+        if home == village.home("ash"):
+            nights.clock = HourAhead()
+
+    place, gone = village.folder / "exchange", village.folder / "away"
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as pool:
+        patch.setattr(HouseNights, "__init__", an_hour_off)
+        others = [pool.submit(site_night, village, name) for name in ("birch", "fir")]
+        running = {"ash": pool.submit(flow_of, village, "ash"), COORDINATOR: pool.submit(coordinator_night, village)}
+        wait_until(lambda: (place / "breast" / "birch" / "1" / "grow.1").exists(), LONGEST)
+        place.rename(gone)
+        time.sleep(5)
+        gone.rename(place)
+        assert {one.result(LONGEST).number for one in others} == {1}
+        ended: Shown = ends(running)["ash"]
+    noted = [line.time for line in Audit(village.home("ash") / "audit.jsonl").lines() if line.entry.round == 1]
+    assert min(noted) > datetime.now(UTC).isoformat(), "its clock is not the others'"
+    return ended
+
+
+class HourAhead(SystemClock):
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=1)
+
+
 def rounds_of(village: Village, name: str) -> list[int]:
     """The rounds that a site has a model from."""
     return [version.round for version in registry_in(village.home(name)).versions("breast")]
@@ -199,11 +246,11 @@ def rounds_of(village: Village, name: str) -> list[int]:
 @pytest.fixture(scope="module")
 def stories(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer) -> Iterator[dict[str, Any]]:  # noqa: ARG001
     """All at once: most of the time they wait for deadlines."""
-    with ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(len(STORIES)) as pool:
         yield {one.__name__: pool.submit(one, tmp_path_factory.mktemp("s")) for one in STORIES}
 
 
-STORIES = (too_few, slow_and_lost, nobody_opens, full_and_replaced)
+STORIES = (too_few, slow_and_lost, nobody_opens, full_and_replaced, away_and_an_hour_off)
 
 
 class TestTooFewSites:
@@ -281,6 +328,23 @@ class TestAFullDiskAndANewCoordinator:
         (coordinator,), ash = runs[COORDINATOR], runs["ash"][1]
         assert (coordinator.name, coordinator.state) == ("breast, round 2", "Completed")
         assert (ash.name, ash.state) == ("breast, round 2, ash", "Completed")
+
+
+class TestTheExchangeIsAwayAndAClockIsWrong:
+    @pytest.fixture
+    def run(self, stories: dict[str, Future[Shown]]) -> Shown:
+        return stories["away_and_an_hour_off"].result(2 * LONGEST)
+
+    def test_the_run_is_completed_all_the_same(self, run: Shown) -> None:
+        assert (run.name, run.state) == ("breast, round 1, ash", "Completed")
+
+    def test_its_log_says_what_it_waited_for_and_that_it_is_back(self, run: Shown) -> None:
+        said = wait_until(
+            lambda: [one for one in log_of(run.run) if "exchange" in one][1:] and log_of(run.run), LONGEST
+        )
+        waited, back = (one for one in said if "exchange" in one)
+        assert waited.startswith("waiting until the exchange is back: ")
+        assert back == "the exchange is back"
 
 
 class PowerCut(BaseException):

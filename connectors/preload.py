@@ -7,24 +7,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from threading import Thread
+from threading import Event, Thread
 
 from connectors.quality import great_expectations
 from connectors.registry.store import empty_database, quiet_mlflow
 
+GROWING = ("spinney.model", "sklearn.tree")
+READY = Event()
+
 
 @cache
 def preload(local_registry: bool) -> Thread:
-    """Begin to load what every night of a site needs later; once per process, and nobody has to wait for it."""
+    """Begin to load what every night of a site needs later; once per process."""
     thread = Thread(target=_load, args=(local_registry,), name="preload")
     thread.start()
     return thread
 
 
+def preloaded() -> None:
+    """Wait for what checks patients and grows trees. Two threads that import it at once may lock each other out."""
+    READY.wait()
+
+
 def _load(local_registry: bool) -> None:
     with _uncollected():
-        great_expectations()
-        import_module("spinney.model")  # scikit-learn
+        try:
+            great_expectations()
+            for name in GROWING:
+                import_module(name)
+        finally:
+            READY.set()  # whoever needs what can't be loaded finds out why
         quiet_mlflow()
     if local_registry:
         empty_database()

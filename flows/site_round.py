@@ -12,7 +12,7 @@ from pydantic import Field
 
 from connectors.admission import NOT_NEEDED, WAITING
 from connectors.checked import Checked
-from connectors.preload import preload
+from connectors.preload import preload, preloaded
 from connectors.pull import PullReport
 from connectors.report_gather import site_facts
 from connectors.site_file import read_site
@@ -136,6 +136,7 @@ def taken_part(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
     rename_run(nights.study.name, f"round {opened.number}", nights.name)
     if night.admission == MANUAL:
         nights.memory(opened.number)[ADMISSION] = MANUAL  # also for the run that goes on if this one is killed
+    preloaded()
     steps = Steps(nights.name, nights.study.name)
     part = nights.take_part(opened, cohort, steps)
     if part.number != opened.number:  # a new coordinator has left the round that this run began with
@@ -162,6 +163,7 @@ def checked_cohort(nights: SiteNights, site: Path, tonight: Tonight) -> CohortRe
     spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=site)
     pulled = pull_cohort(spec)
     tonight.pulled = pulled.report
+    preloaded()
     tonight.checked = check_cohort(pulled, spec)
     tonight.checked.quality.require()
     return encode_cohort(pulled.cohort, spec)

@@ -224,7 +224,7 @@ def test_a_member_that_locks_what_it_has_sent_is_out_and_the_others_go_on(
         with suppress(RoundVoid):  # the coordinator goes on without it
             world.site("dogwood").run(PATIENCE)
 
-    coordinator = world.coordinator(timedelta(seconds=20))
+    coordinator = world.coordinator(timedelta(seconds=10))
     results = world.night({"coordinator": coordinator.run, "dogwood": locking, **world.honest(*SITES)})
     (over,) = {results[name] for name in ("coordinator", *SITES)}
     assert isinstance(over, Over)

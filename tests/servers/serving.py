@@ -92,8 +92,8 @@ def start(deployment: str, **changes: str) -> UUID:
     """A run of a deployment, as somebody starts it in the UI, with some fields of its form changed."""
     with get_client(sync_client=True) as client:
         known = client.read_deployment_by_name(deployment)
-        night = known.parameters["night"] | changes
-        return client.create_flow_run_from_deployment(known.id, parameters={"night": night} if changes else None).id
+        night = {"night": known.parameters["night"] | changes} if changes else None
+        return client.create_flow_run_from_deployment(known.id, parameters=night).id
 
 
 def run_of(run: UUID) -> FlowRun:

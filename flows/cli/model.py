@@ -163,13 +163,16 @@ def _tell_champion(here: Shelf, version: Version, words: str, as_json: bool) -> 
 
 
 def _may_promote(here: Shelf, version: Version) -> None:
-    """Where a steward decides about models, nobody passes by."""
-    from connectors.papers import Papers
+    """Where a steward decides about models, or was asked about this one, nobody passes by."""
+    from connectors.admission import REFUSED, WAITING
     from connectors.registry import LATE, PROMOTED
+    from connectors.site_night import SiteNights
     from spinney.errors import SpinneyError
 
-    manual = "manual" in (here.site.admission, Papers(here.site.home, here.study).study.choice.admission)
-    if manual and version.said("settled") not in (PROMOTED, LATE):  # both had their yes
+    nights = SiteNights(here.site, here.study)
+    asked = (nights.result(version.round) or {}).get("admission") in (WAITING, REFUSED)
+    manual = "manual" in (here.site.admission, nights.study.choice.admission)
+    if (manual or asked) and version.said("settled") not in (PROMOTED, LATE):  # both had their yes
         raise SpinneyError(f"{version} has no steward's approval; get it first: spinney admission decide")
 
 

@@ -161,3 +161,14 @@ def test_a_steward_is_asked_because_of_the_study_or_the_site_or_the_form_also_af
     assert is_manual(SiteNights(read_site(path)), plain, 2)
     study = breast_village(tmp_path / "strict", SITES, choice={"admission": "manual"})
     assert is_manual(SiteNights(read_site(study.site_file("ash"))), plain, 2)
+
+
+def test_nobody_promotes_past_a_steward_who_was_asked_about_this_one_model(tmp_path: Path) -> None:
+    village = breast_village(tmp_path, SITES)
+    part = night(village)[1]["ash"]
+    registered(village, "ash", part, admission="waiting")
+    refused = spinney(village, "model", "promote", "1", "--by", "jo")
+    assert (refused.exit_code, registry(village).find("breast", CHAMPION)) == (2, None)
+    assert "has no steward's approval; get it first" in refused.output
+    registered(village, "ash", part, admission="not needed")
+    assert spinney(village, "model", "promote", "1", "--by", "jo").exit_code == 0

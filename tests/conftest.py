@@ -12,6 +12,7 @@ from hypothesis import settings
 from connectors.memory import installation_folder
 from tests.servers.prefect_server import PrefectServer, migrated_database, used_here
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests open exported models themselves
 settings.register_profile("curious", deadline=None)  # a busy machine is no failure
 settings.register_profile(
     "steady", derandomize=True, deadline=None

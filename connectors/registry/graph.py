@@ -10,6 +10,7 @@ Thresholds stay doubles, as in our own walk; leaves are single precision, which 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ def write_onnx(model: FederatedForest, path: Path) -> float:
     """Write a model and compare it with ours on made-up rows; says the largest difference that was found."""
     try:
         import onnx
+
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when it is imported, and else it reports to its makers
         import onnxruntime
     except ImportError as error:
         raise RegistryFailed(f"ONNX needs the package {error.name}: install spinney[onnx]") from None

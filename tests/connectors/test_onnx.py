@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +76,9 @@ def test_it_names_the_model_and_its_features(model):
     told = {one.key: one.value for one in onnx_model(model).metadata_props}
     assert told == {"model_digest": model.digest, "features": "age,sex,marker"}
     onnx.checker.check_model(onnx_model(model), full_check=True)
+
+
+def test_writing_a_model_reports_nothing_to_the_makers_of_the_library(model, tmp_path, monkeypatch):
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY")
+    write_onnx(model, tmp_path / "model.onnx")
+    assert os.environ["ORT_DISABLE_TELEMETRY"] == "1"

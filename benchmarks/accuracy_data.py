@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spinney.settings import Feature, Label
-from spinney.study import Study
+from spinney.study.settings import Feature, Label
+from spinney.study.study import Study
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
 LABELS = {"pima": "outcome", "retinopathy": "class", "saheart": "chd"}

@@ -17,7 +17,7 @@ from benchmarks.accuracy_models import BETTER, CALIBRATED, LOCAL, METRICS, Seen,
 from benchmarks.accuracy_tables import counted, span, with_width
 from benchmarks.harness import Figure, table
 from benchmarks.pictures import Panel, save
-from spinney.cohort import cohort_from_frame
+from spinney.rows.cohort import cohort_from_frame
 
 Floats = NDArray[np.float64]
 

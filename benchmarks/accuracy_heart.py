@@ -19,9 +19,9 @@ from benchmarks.accuracy_models import BETTER, CALIBRATED, LOCAL, Voted, forests
 from benchmarks.accuracy_tables import counted, half_width
 from benchmarks.harness import Figure, table
 from benchmarks.pictures import Panel, save
-from spinney import metrics
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.parts import Part, folds
+from spinney.choice import metrics
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.parts import Part, folds
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int8]

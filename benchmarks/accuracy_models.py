@@ -14,18 +14,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import metrics
 from spinney.algorithms import ALGORITHMS
 from spinney.algorithms.bofrf import BofrfSite
-from spinney.cohort import Cohort
-from spinney.federation import Message
-from spinney.messages import Done, Weights
-from spinney.model import FederatedForest
-from spinney.parts import Part, Parts, folds
-from spinney.personalise import Chooser, Decision
+from spinney.choice import metrics
+from spinney.choice.model import FederatedForest
+from spinney.choice.personalise import Chooser, Decision
+from spinney.federation.messages import Done, Weights
+from spinney.federation.seam import Message
+from spinney.forest.votes import scores
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part, Parts, folds
 from spinney.simulate import pooled_forest, simulate
-from spinney.study import Study
-from spinney.votes import scores
+from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ from benchmarks.federations import made_up
 from benchmarks.harness import Figure, Measured, command, table
 from benchmarks.wire import COORDINATOR, hidden_numbers
 from benchmarks.wire import measure as measured_round
-from spinney.secure_sum import Binding, mask, new_key, new_seed, public_key
+from spinney.federation.secure_sum import Binding, mask, new_key, new_seed, public_key
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 SHOWN = (5, 20, 100, 1000)

@@ -6,7 +6,7 @@ import random
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from spinney.study import Study
+from spinney.study.study import Study
 
 OBSERVATIONS_PER_PATIENT = 100
 STAYS_PER_PATIENT = 4

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.connectors_ways import Built
-from connectors.world.fhir_server import FhirServer
+from spinney.demo.fhir_server import FhirServer
 
 KINDS = ("Patient", "Encounter", "Observation")
 PYRATE_SCRIPT = Path(__file__).with_name("peers") / "pyrate.py"

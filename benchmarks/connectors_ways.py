@@ -15,10 +15,10 @@ import pandas as pd
 
 from benchmarks import connectors_peers as peers
 from benchmarks.connectors_data import STUDY, wide_study
-from connectors.pull import pull
-from connectors.site_file import SiteSettings
-from connectors.vault import Vault
-from spinney.study import Study
+from spinney.cohort.pull import pull
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import SiteSettings
+from spinney.study.study import Study
 
 FHIRPATH_RESOURCES = 2000
 

@@ -25,13 +25,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
 from benchmarks.harness import Figure, Measured, command, table
-from spinney import codec
-from spinney.export import Rounding, export_forest
-from spinney.grow import Grown, grow
-from spinney.model import FederatedForest
-from spinney.score import BLOCK_ROWS, confusion_counts, stream_counts
-from spinney.settings import Feature, ForestSettings
-from spinney.tree import Forest
+from spinney.choice.model import FederatedForest
+from spinney.forest import codec
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import Grown, grow
+from spinney.forest.score import BLOCK_ROWS, confusion_counts, stream_counts
+from spinney.forest.tree import Forest
+from spinney.study.settings import Feature, ForestSettings
 
 COLUMNS = 30
 PRESENT = np.ones(COLUMNS, dtype=bool)

@@ -25,12 +25,12 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.harness import Figure, Measured, command, table
 from benchmarks.speed_peers import INTELEX as INTELEX_PEER
 from benchmarks.speed_peers import NotInstalled, versions
-from connectors.dask_cluster import DaskSettings, cluster_of
-from spinney.export import Rounding, export_forest
-from spinney.forest_site import forest_digest
-from spinney.grow import MAX_SEED, grow, tree_parameters
-from spinney.settings import ForestSettings
-from spinney.traverse import Walker
+from spinney.connectors.dask_cluster import DaskSettings, cluster_of
+from spinney.federation.forest_site import forest_digest
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import MAX_SEED, grow, tree_parameters
+from spinney.forest.traverse import Walker
+from spinney.study.settings import ForestSettings
 
 COLUMNS, HELD_OUT = 30, 10_000
 GRID = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.study import Study
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.study.study import Study
 
 
 def study_of(

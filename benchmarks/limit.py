@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 import spinney
 from benchmarks.federations import breast_cancer, made_up
 from benchmarks.harness import Figure, Measured, command, table
-from spinney import codec
-from spinney.cohort import Cohort
-from spinney.export import Rounding, export_forest
-from spinney.forest_site import rounding_of
-from spinney.grow import grow
-from spinney.parts import Part
+from spinney.federation.forest_site import rounding_of
+from spinney.forest import codec
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import grow
+from spinney.forest.tree import LEAF, Forest
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
 from spinney.simulate import simulate
-from spinney.study import Study
-from spinney.tree import LEAF, Forest
+from spinney.study.study import Study
 
 ROOM = str(Path(spinney.__file__).parent)
 EVERY = 0.003

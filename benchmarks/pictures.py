@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element, indent, tostring
 
-from connectors.report_html import el
-from connectors.report_svg import GRID, INK, PENS, QUIET, Pen, drawing, line, mark, path, words
+from spinney.reports.html import el
+from spinney.reports.svg import GRID, INK, PENS, QUIET, Pen, drawing, line, mark, path, words
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 BESIDE = 2  # panels in a row, at most

@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Figure, Measured, command, table
-from connectors.audit import Audit, Entry
-from connectors.desk import PARCEL
-from connectors.memory import installation_folder
-from connectors.report_facts import of_round, steps_in
-from connectors.security import START, TAG_BYTES
-from connectors.village import COORDINATOR, Village
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.house.audit import Audit, Entry
+from spinney.house.channel import PARCEL
+from spinney.house.envelopes import START, TAG_BYTES
+from spinney.reports.facts import of_round, steps_in
+from spinney.storage.files import installation_folder
 from tests.servers.prefect_server import PrefectServer, migrated_database
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
 from tests.villages import breast_study, breast_village, simulated

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from connectors.village import Village
-from flows.world.houses import run_houses
+from spinney.demo.federation import Village
+from spinney.flows.demo.houses import run_houses
 
 
 def main(folder: str, study: str, nights: str, *sites: str) -> None:

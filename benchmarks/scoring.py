@@ -25,10 +25,10 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
 from benchmarks.harness import Figure, Measured, command, table
-from spinney.export import Rounding, export_forest
-from spinney.grow import grow
-from spinney.model import FederatedForest
-from spinney.settings import Feature, ForestSettings
+from spinney.choice.model import FederatedForest
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import grow
+from spinney.study.settings import Feature, ForestSettings
 
 COLUMNS = 30
 NAMES = [f"x{place}" for place in range(COLUMNS)]

@@ -18,10 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.parts import Part
-from spinney.settings import Feature, Label
-from spinney.study import Study
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.parts import Part
+from spinney.study.settings import Feature, Label
+from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int8]

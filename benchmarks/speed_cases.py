@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, make_classification
 
-from connectors.study_file import write_study
-from spinney.cohort import cohort_from_frame
-from spinney.parts import Part
-from spinney.study import Study
+from spinney.configuration.study_file import write_study
+from spinney.rows.cohort import cohort_from_frame
+from spinney.rows.parts import Part
+from spinney.study.study import Study
 
 LABEL = "y"
 SITES = 4

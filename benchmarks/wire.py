@@ -24,17 +24,17 @@ import numpy as np
 
 from benchmarks.federations import breast_cancer, made_up
 from benchmarks.harness import Figure, Measured, command, table
-from connectors.audit import Audit
-from connectors.desk import PARCEL, Desk
-from connectors.exchange import Address, Exchange, SystemClock
-from connectors.keys import Identity
-from connectors.memory import History, Memory
-from connectors.rounds import CoordinatorRound, SiteRound
-from connectors.security import Rounds
-from spinney import codec
-from spinney.cohort import Cohort, Part
+from spinney.connectors.exchange import Address, Exchange, SystemClock
+from spinney.forest import codec
+from spinney.house.audit import Audit
+from spinney.house.channel import PARCEL, Desk
+from spinney.house.envelopes import Rounds
+from spinney.house.keys import Identity
+from spinney.house.rounds import CoordinatorRound, SiteRound
+from spinney.rows.cohort import Cohort, Part
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.storage.files import History, Memory
+from spinney.study.study import Study
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)

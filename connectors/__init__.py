@@ -1,1 +1,1 @@
-
+"""One adapter per system that we did not write."""

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 
 from spinney.base import Settings
 from spinney.errors import SpinneyError
-from spinney.grow import Spread
+from spinney.forest.grow import Spread
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import ValidationError
 
-from spinney.definition import Kind
 from spinney.errors import StudyInvalid
-from spinney.study import Study
+from spinney.study.definition import Kind
+from spinney.study.study import Study
 
 LARGEST_FILE = 50_000_000
 PLACEHOLDER_RANGE, PLACEHOLDER_HORIZON = [0, 1000], "365d"

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
 from spinney.errors import SourceFailed
-from spinney.settings import Name
+from spinney.study.settings import Name
 
 NAME_PATTERN = re.compile(TypeAdapter(Name).json_schema()["pattern"])
 LONGEST_HEADER = 1 << 20

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from connectors.house import CoordinatorSettings
-from connectors.site_file import SiteSettings
-from spinney.study import Study
+from spinney.configuration.house import CoordinatorSettings
+from spinney.configuration.site import SiteSettings
+from spinney.study.study import Study
 
 PAGE = Path(__file__).with_name("reference.md")
 FILES = {"study.yaml": Study, "site.yaml": SiteSettings, "coordinator.yaml": CoordinatorSettings}

@@ -10,8 +10,8 @@ from prefect.input import RunInput
 from prefect.logging import get_run_logger
 from pydantic import Field
 
-from connectors.admission import Admission, SignatureRefused, admission_of, settle
-from connectors.site_night import SiteNights
+from spinney.house.admission import Admission, SignatureRefused, admission_of, settle
+from spinney.house.site_night import SiteNights
 
 PATIENCE = 7 * 24 * 3600
 MOST_TRIES = 20

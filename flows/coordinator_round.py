@@ -8,16 +8,16 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from connectors.coordinator_night import CoordinatorNights
-from connectors.house import read_coordinator
-from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
+from spinney.configuration.house import read_coordinator
 from spinney.errors import RoundVoid
-from tasks.errands import Steps
-from tasks.notices import warn
-from tasks.quiet import quiet
-from tasks.round import report_round, tidy_exchange
-from tasks.start_sites import start_sites
+from spinney.flows.run_names import named_by, rename_run
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.tasks.guarded import quiet
+from spinney.tasks.notices import warn
+from spinney.tasks.round import report_round, tidy_exchange
+from spinney.tasks.start_sites import start_sites
+from spinney.tasks.steps import Steps
 
 
 class CoordinatorRound(Settings):

@@ -8,12 +8,12 @@ from typing import Any
 from prefect import flow
 from pydantic import Field
 
-from connectors.papers import Papers, the_study
-from connectors.site_file import read_site
-from flows.run_names import named_by
 from spinney.base import Name, Settings
-from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
-from tasks.quiet import quiet
+from spinney.configuration.site import read_site
+from spinney.flows.run_names import named_by
+from spinney.house.approvals import Papers, the_study
+from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.tasks.guarded import quiet
 
 
 class SiteCheck(Settings):

@@ -7,13 +7,13 @@ from pathlib import Path
 from prefect import flow
 from pydantic import Field
 
-from connectors.papers import Papers, the_study
-from connectors.site_file import read_site
-from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
+from spinney.configuration.site import read_site
 from spinney.errors import SpinneyError
-from tasks.quiet import quiet
-from tasks.scores import show_watch, watch_champion
+from spinney.flows.run_names import named_by, rename_run
+from spinney.house.approvals import Papers, the_study
+from spinney.tasks.guarded import quiet
+from spinney.tasks.scores import show_watch, watch_champion
 
 
 class SiteMonitor(Settings):

@@ -10,23 +10,22 @@ from prefect import flow, runtime
 from prefect.logging import get_run_logger
 from pydantic import Field
 
-from connectors.admission import NOT_NEEDED, WAITING
-from connectors.checked import Checked
-from connectors.preload import preload, preloaded
-from connectors.pull import PullReport
-from connectors.report_gather import site_facts
-from connectors.site_file import read_site
-from connectors.site_night import NotOpened, Part, SiteNights, told
-from connectors.vault import CohortRef
-from flows.admit import admit
-from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
+from spinney.cohort.check_result import Checked
+from spinney.cohort.pull import PullReport
+from spinney.cohort.vault import CohortRef
+from spinney.configuration.site import read_site
 from spinney.errors import RoundVoid, SpinneyError
-from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
-from tasks.errands import Steps
-from tasks.notices import warn
-from tasks.quiet import quiet
-from tasks.round import (
+from spinney.flows.admit import admit
+from spinney.flows.run_names import named_by, rename_run
+from spinney.house.admission import NOT_NEEDED, WAITING
+from spinney.house.site_night import NotOpened, Part, SiteNights, told
+from spinney.reports.gather import site_facts
+from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.tasks.guarded import quiet
+from spinney.tasks.notices import warn
+from spinney.tasks.preload import preload, preloaded
+from spinney.tasks.round import (
     look_at_roster,
     register_model,
     report_night,
@@ -35,6 +34,7 @@ from tasks.round import (
     tidy_exchange,
     wait_for_opening,
 )
+from spinney.tasks.steps import Steps
 
 MANUAL, ADMISSION = "manual", "admission"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from prefect import flow
 from pydantic import Field
 
-from connectors.score_night import ScoreNight
-from connectors.site_file import read_site
-from flows.run_names import named_by, rename_run
 from spinney.base import Name, Settings
-from tasks.quiet import quiet
-from tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
+from spinney.configuration.site import read_site
+from spinney.flows.run_names import named_by, rename_run
+from spinney.scoring.score_night import ScoreNight
+from spinney.tasks.guarded import quiet
+from spinney.tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
 
 
 class SiteScore(Settings):

@@ -15,21 +15,21 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from spinney import disclosure
 from spinney.algorithms import ALGORITHMS
-from spinney.cohort import Cohort
+from spinney.choice.model import FederatedForest
+from spinney.choice.personalise import Outcome
 from spinney.errors import Refused
-from spinney.export import export_forest
-from spinney.federation import Card, House, Message, Parcel, content_digest
-from spinney.forest_site import rounding_of
-from spinney.grow import grow
-from spinney.messages import Description, Enrolment
-from spinney.model import FederatedForest
-from spinney.parts import Part
-from spinney.personalise import Outcome
+from spinney.federation import disclosure
+from spinney.federation.forest_site import rounding_of
+from spinney.federation.messages import Description, Enrolment
+from spinney.federation.seam import Card, House, Message, Parcel, content_digest
+from spinney.forest.export import export_forest
+from spinney.forest.grow import grow
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 Progress = Callable[[str, int, int], None]  # step, sites that have answered, sites that were asked
 

@@ -6,9 +6,9 @@ import re
 
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
-from connectors.quality import QualityReport
-from connectors.report_facts import NightFacts, RoundFacts, steps_in
-from connectors.report_words import comparison_rows, credit_rows, night_markdown, round_markdown
+from spinney.connectors.great_expectations.quality import QualityReport
+from spinney.reports.facts import NightFacts, RoundFacts, steps_in
+from spinney.reports.words import comparison_rows, credit_rows, night_markdown, round_markdown
 
 
 def artifact_key(*words: str) -> str:

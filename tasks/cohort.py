@@ -8,17 +8,17 @@ from prefect import task
 from prefect.logging import get_run_logger
 from pydantic import Field
 
-from connectors.checked import Checked
-from connectors.encoded import write_encoded
-from connectors.pull import PullResult, pull
-from connectors.site_file import SiteSettings, read_site
-from connectors.study_file import read_study
-from connectors.vault import CohortRef
 from spinney.base import Name, Settings
-from spinney.study import Study
-from tasks.artifacts import show_quality
-from tasks.quiet import quietly
-from tasks.retries import NO_TRACE, TRANSIENT
+from spinney.cohort.check_result import Checked
+from spinney.cohort.encoded import write_encoded
+from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.vault import CohortRef
+from spinney.configuration.site import SiteSettings, read_site
+from spinney.configuration.study_file import read_study
+from spinney.study.study import Study
+from spinney.tasks.artifacts import show_quality
+from spinney.tasks.guarded import quietly
+from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 
 class CohortSpec(Settings):
@@ -47,7 +47,7 @@ def pull_cohort(spec: CohortSpec) -> PullResult:
 @quietly
 def check_cohort(pulled: PullResult, spec: CohortSpec) -> Checked:
     """Hold the cohort against the study's rules; whether it may take part, `quality.require` says."""
-    from connectors.checked import check_cohort as check  # Great Expectations takes seconds to import
+    from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
     study, site = spec.read()
     checked = check(site.home, study, pulled.cohort, pulled.report)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from prefect import task
 from prefect.logging import get_run_logger
 
-from connectors.coordinator_night import Ended
-from connectors.night import HouseNights
-from connectors.registry import CHAMPION, Registry, Version, lineage_of
-from connectors.report import write_round_report, write_site_report
-from connectors.report_facts import NightFacts, Standing
-from connectors.report_gather import round_facts
-from connectors.site_night import Found, Part, SiteNights
-from tasks.artifacts import show_night, show_round
-from tasks.quiet import quietly
-from tasks.retries import NO_TRACE
+from spinney.connectors.mlflow import CHAMPION, Registry, Version, lineage_of
+from spinney.house.coordinator_night import Ended
+from spinney.house.nights import HouseNights
+from spinney.house.site_night import Found, Part, SiteNights
+from spinney.reports.facts import NightFacts, Standing
+from spinney.reports.gather import round_facts
+from spinney.reports.write import write_round_report, write_site_report
+from spinney.tasks.artifacts import show_night, show_round
+from spinney.tasks.guarded import quietly
+from spinney.tasks.retries import NO_TRACE
 
 
 @task(task_run_name="look at the roster", **NO_TRACE)

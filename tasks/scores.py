@@ -7,15 +7,15 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.logging import get_run_logger
 
-from connectors.monitor import Watch
-from connectors.pull import OpenRows
-from connectors.report_words import scores_markdown, watch_markdown, watch_rows
-from connectors.score_night import Said, ScoreNight, watch
-from connectors.site_file import SiteSettings
-from spinney.study import Study
-from tasks.artifacts import artifact_key
-from tasks.quiet import quietly
-from tasks.retries import NO_TRACE, TRANSIENT
+from spinney.cohort.pull import OpenRows
+from spinney.configuration.site import SiteSettings
+from spinney.reports.words import scores_markdown, watch_markdown, watch_rows
+from spinney.scoring.monitor import Watch
+from spinney.scoring.score_night import Said, ScoreNight, watch
+from spinney.study.study import Study
+from spinney.tasks.artifacts import artifact_key
+from spinney.tasks.guarded import quietly
+from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 BELOW_PROMISE = "spinney.champion.below-promise"
 
@@ -78,5 +78,5 @@ def show_watch(site: SiteSettings, study: Study, seen: Watch) -> None:
     for words in seen.alerts:
         get_run_logger().warning(words)
     if seen.alerts:
-        resource = {"prefect.resource.id": f"spinney.model.{site.name}.{study.name}.{seen.version}"}
+        resource = {"prefect.resource.id": f"spinney.choice.model.{site.name}.{study.name}.{seen.version}"}
         emit_event(BELOW_PROMISE, resource=resource, payload={"alerts": list(seen.alerts), "wish": "a round"})

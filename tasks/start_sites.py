@@ -10,8 +10,8 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
-from tasks.quiet import quietly
-from tasks.retries import NO_TRACE
+from spinney.tasks.guarded import quietly
+from spinney.tasks.retries import NO_TRACE
 
 MOST_TRIES = 3
 LOST = {StateType.CRASHED, StateType.CANCELLED, StateType.FAILED}

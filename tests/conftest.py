@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from connectors.memory import installation_folder
+from spinney.storage.files import installation_folder
 from tests.servers.prefect_server import PrefectServer, migrated_database, used_here
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests open exported models themselves

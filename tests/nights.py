@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from connectors.coordinator_night import CoordinatorNights
-from connectors.encoded import write_encoded
-from connectors.house import read_coordinator
-from connectors.pull import pull
-from connectors.site_file import read_site
-from connectors.site_night import Part, SiteNights, told
-from connectors.village import COORDINATOR, Village
+from spinney.cohort.encoded import write_encoded
+from spinney.cohort.pull import pull
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.site_night import Part, SiteNights, told
 
 
 def site_night(village: Village, name: str) -> Part:

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from connectors.audit import START, Entry, Head, Line
-from connectors.drift import Drift, Shift
-from connectors.monitor import Watch, Window
-from connectors.pull import PullReport
-from connectors.quality import QualityReport, RuleResult
-from connectors.report_facts import NightFacts, RoundFacts, Standing
-from spinney.describe import characteristic_vector
-from spinney.messages import Description
-from spinney.metrics import Figure
-from spinney.outcome import Newest, Subgroup, Succession
-from spinney.parts import Part
+from spinney.choice.metrics import Figure
+from spinney.choice.outcome import Newest, Subgroup, Succession
+from spinney.cohort.drift import Drift, Shift
+from spinney.cohort.pull import PullReport
+from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
+from spinney.federation.messages import Description
+from spinney.house.audit import START, Entry, Head, Line
+from spinney.reports.facts import NightFacts, RoundFacts, Standing
+from spinney.rows.describe import characteristic_vector
+from spinney.rows.parts import Part
+from spinney.scoring.monitor import Watch, Window
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.study.study import Study
 from tests.spinney.federations import cohort, study
 
 SITES = ("ash", "beech", "cedar", "elm", "hornbeam", "juniper")

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from connectors.house import CoordinatorSettings, read_coordinator
-from connectors.site_file import AnySource, SiteSettings, read_site
-from connectors.sources.fhir_server import FhirServer
-from connectors.sources.smart import AnyAuth
+from spinney.configuration.house import CoordinatorSettings, read_coordinator
+from spinney.configuration.site import AnySource, SiteSettings, read_site
+from spinney.connectors.fhir.server import FhirServer
+from spinney.connectors.fhir.smart import AnyAuth
 
 ROOT = Path(__file__).resolve().parent.parent
 DEPLOYMENTS = ROOT / "deployments"
@@ -64,7 +64,7 @@ def test_every_entry_point_is_a_flow_that_takes_these_parameters(words: dict[str
 
 def test_every_flow_of_the_package_has_a_deployment():
     flows = {path.stem for role in ("site", "coordinator") for path in (ROOT / "flows").glob(f"{role}_*.py")}
-    assert {one["entrypoint"].split(".")[1] for role in ("site", "coordinator") for one in planned(role)} == flows
+    assert {one["entrypoint"].split(".")[2] for role in ("site", "coordinator") for one in planned(role)} == flows
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,5 @@ def test_units_start_again_and_are_understood_by_systemd(unit: Path, tmp_path: P
 
 def test_the_wheel_has_the_deployments():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert "deployments" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["spinney"]
+    assert (ROOT / "spinney" / "deployments").resolve() == DEPLOYMENTS

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows.cli import main
-from spinney import disclosure, messages
-from spinney.federation import Decline, Message
+from spinney.federation import disclosure, messages
+from spinney.federation.seam import Decline, Message
+from spinney.flows.cli import main
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from connectors.registry import lineage_of
-from connectors.roster import Invite
-from connectors.site_file import SiteSettings
 from spinney.base import FileName, is_file_name
+from spinney.configuration.site import SiteSettings
+from spinney.connectors.mlflow import lineage_of
+from spinney.house.roster import Invite
 from tests.names import refused_by_windows
 from tests.nights import others
 from tests.servers.migrated import registry_in
@@ -28,7 +28,7 @@ WITHOUT = """
 import sys
 for name in ("fcntl", "grp", "pwd", "resource", "termios"):
     sys.modules[name] = None  # importing it fails from here on
-from flows.cli import main
+from spinney.flows.cli import main
 main(sys.argv[1:])
 """
 

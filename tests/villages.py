@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from connectors.encoded import encode_table
-from connectors.pull import pull
-from connectors.registry import Registry, lineage_of
-from connectors.site_file import read_site
-from connectors.site_night import Part, SiteNights, told
-from connectors.village import Village, found_village
-from spinney.cohort import Cohort
+from spinney.cohort.encoded import encode_table
+from spinney.cohort.pull import pull
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import Registry, lineage_of
+from spinney.demo.federation import Village, found_village
+from spinney.house.site_night import Part, SiteNights, told
+from spinney.rows.cohort import Cohort
 from spinney.simulate import Simulation, simulate
-from spinney.study import Study
+from spinney.study.study import Study
 
 SITES = ("ash", "birch", "cedar", "elm")
 

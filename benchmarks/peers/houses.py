@@ -41,8 +41,8 @@ class House:
             raise
 
     def _coordinate(self) -> dict[str, Any]:
-        from connectors.memory import Memory
-        from connectors.rounds import CoordinatorRound
+        from spinney.house.rounds import CoordinatorRound
+        from spinney.storage.files import Memory
 
         memory = Memory(self.folder / self.name / "rounds" / "1")
         sites = [name for name in self.public if name != COORDINATOR]
@@ -50,10 +50,10 @@ class House:
         return {"model": over.model, "void": over.void}
 
     def _take_part(self) -> dict[str, Any]:
-        from connectors.memory import History, Memory
-        from connectors.rounds import SiteRound
-        from connectors.tables import read_table
-        from spinney.cohort import cohort_from_frame
+        from spinney.connectors.tables import read_table
+        from spinney.house.rounds import SiteRound
+        from spinney.rows.cohort import cohort_from_frame
+        from spinney.storage.files import History, Memory
 
         study, desk, home = self._study(), self._desk(), self.folder / self.name
         cohort = cohort_from_frame(read_table(self.case / "tables" / f"{self.name}.csv"), study)
@@ -69,24 +69,24 @@ class House:
         """On the rows that nobody got."""
         import pandas as pd
 
-        from spinney.metrics import auroc
+        from spinney.choice.metrics import auroc
 
         rows = pd.read_csv(self.case / "held_out.csv", names=["y", *(one.name for one in self._study().features)])
         return float(auroc(rows["y"].to_numpy(), model.predict_proba(rows)[:, 1]))
 
     def _study(self) -> Any:
-        from connectors.study_file import read_study
         from spinney.algorithms import ALGORITHMS
+        from spinney.configuration.study_file import read_study
 
         study = read_study(self.case / "study.yaml")
         return study.model_copy(update={"algorithm": ALGORITHMS[self.algorithm].settings()})
 
     def _desk(self) -> Any:
-        from connectors.audit import Audit
-        from connectors.desk import Desk
-        from connectors.exchange import Exchange, SystemClock
-        from connectors.keys import Identity
-        from connectors.security import Rounds
+        from spinney.connectors.exchange import Exchange, SystemClock
+        from spinney.house.audit import Audit
+        from spinney.house.channel import Desk
+        from spinney.house.envelopes import Rounds
+        from spinney.house.keys import Identity
 
         home, study = self.folder / self.name, self._study()
         exchange = Exchange.open(str(self.folder / "exchange"))
@@ -99,7 +99,7 @@ class House:
 
 def main() -> None:
     case, result, algorithm = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-    from connectors.keys import Identity
+    from spinney.house.keys import Identity
 
     sites = json.loads((case / "case.json").read_text(encoding="utf-8"))["sites"]
     identities = {name: Identity.new() for name in (COORDINATOR, *(f"site-{n + 1}" for n in range(sites)))}

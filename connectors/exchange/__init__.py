@@ -1,7 +1,7 @@
 """The exchange: a mailbox between houses in a folder, a bucket or on an SFTP server.
 
 One object per message, written once, never overwritten, never seen half-written. It carries bytes and knows nothing of
-keys or meaning; what arrives is for `connectors.security` to judge.
+keys or meaning; what arrives is for `spinney.house.envelopes` to judge.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 from fsspec.utils import get_protocol
 
-from connectors.exchange.address import Address, check_name, is_draft, read_address, read_number, round_folder
-from connectors.exchange.errors import (
+from spinney.base import is_file_name
+from spinney.connectors.exchange.address import Address, check_name, is_draft, read_address, read_number, round_folder
+from spinney.connectors.exchange.errors import (
     BadAddress,
     ExchangeDenied,
     ExchangeError,
@@ -25,8 +26,7 @@ from connectors.exchange.errors import (
     TransientExchangeError,
     Unreadable,
 )
-from connectors.exchange.store import Store
-from spinney.base import is_file_name
+from spinney.connectors.exchange.store import Store
 from spinney.errors import Refused
 
 __all__ = [
@@ -285,15 +285,15 @@ def _store_for(url: str, options: Mapping[str, Any]) -> Store:
     kind = get_protocol(url)
     try:
         if kind in ("file", "local"):
-            from connectors.exchange.folder import Folder
+            from spinney.connectors.exchange.places.folder import Folder
 
             return Folder(url)
         if kind in ("s3", "s3a"):
-            from connectors.exchange.bucket import Bucket
+            from spinney.connectors.exchange.places.s3 import Bucket
 
             return Bucket(url, options)
         if kind in ("sftp", "ssh"):
-            from connectors.exchange.sftp import Sftp
+            from spinney.connectors.exchange.places.sftp import Sftp
 
             return Sftp(url, options)
     except ImportError as error:

@@ -6,8 +6,8 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from connectors.exchange.errors import BadAddress
 from spinney.base import is_file_name
+from spinney.connectors.exchange.errors import BadAddress
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")  # one spelling per number, or one message would have two addresses
 _DRAFT = re.compile(r"\..+\.[0-9a-f]{16}\.part")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientExchangeError
+from spinney.connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientExchangeError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _IN_THE_WAY = {errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EPERM}

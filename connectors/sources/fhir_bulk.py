@@ -21,13 +21,23 @@ from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
-from connectors.sources import Progress, Pulled, Wanted
-from connectors.sources.bulk_job import ExportGone, Job, Part, await_manifest, delete, fetch, kick_off, parts, resume
-from connectors.sources.bulk_store import BulkStore, Night, described, usable_since
-from connectors.sources.fhir_search import instant, queries
-from connectors.sources.fhir_server import Connect, FhirServer, connect, refuse_tables, search_parameters
-from connectors.sources.http import Http, HttpRefused, objects, parse_object
-from connectors.sources.shelf import Shelf, content_of, from_line, lines_of, parse_instant
+from spinney.connectors.fhir.bulk_job import (
+    ExportGone,
+    Job,
+    Part,
+    await_manifest,
+    delete,
+    fetch,
+    kick_off,
+    parts,
+    resume,
+)
+from spinney.connectors.fhir.bulk_store import BulkStore, Night, described, usable_since
+from spinney.connectors.fhir.http import Http, HttpRefused, objects, parse_object
+from spinney.connectors.fhir.search import instant, queries
+from spinney.connectors.fhir.server import Connect, FhirServer, connect, refuse_tables, search_parameters
+from spinney.connectors.fhir.shelf import Shelf, content_of, from_line, lines_of, parse_instant
+from spinney.connectors.sources import Progress, Pulled, Wanted
 
 REFUSED_PARAMETER = (400, 404, 405, 422, 501)
 LONGEST_FILTERS = 6_000

@@ -19,11 +19,11 @@ from urllib.parse import urljoin
 
 from pydantic import Field
 
-from connectors.sources import Progress, Pulled, Wanted
-from connectors.sources.fhir_search import Query, instant, queries, unpushed
-from connectors.sources.fhir_server import Connect, FhirServer, connect, refuse_tables, search_parameters
-from connectors.sources.http import Http, HttpRefused, host_of, is_below, objects
-from connectors.sources.shelf import EPOCH, Shelf, from_content
+from spinney.connectors.fhir.http import Http, HttpRefused, host_of, is_below, objects
+from spinney.connectors.fhir.search import Query, instant, queries, unpushed
+from spinney.connectors.fhir.server import Connect, FhirServer, connect, refuse_tables, search_parameters
+from spinney.connectors.fhir.shelf import EPOCH, Shelf, from_content
+from spinney.connectors.sources import Progress, Pulled, Wanted
 from spinney.errors import SourceFailed
 
 COMPACT = json.JSONEncoder(separators=(",", ":"))

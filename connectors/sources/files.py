@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Literal, Self
 
 from pydantic import Field, model_validator
 
-from connectors.sources import TABLE, Progress, Pulled, Wanted
-from connectors.sources.shelf import lines_in
+from spinney.connectors.fhir.shelf import lines_in
+from spinney.connectors.sources import TABLE, Progress, Pulled, Wanted
 from spinney.errors import SourceFailed
-from spinney.settings import Settings
+from spinney.study.settings import Settings
 
 NDJSON = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 BUNDLES = (".json", ".json.gz")

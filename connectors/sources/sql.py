@@ -21,10 +21,10 @@ from pydantic import Field, field_validator, model_validator
 from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
-from spinney.definition import Kind
+from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
 from spinney.errors import SourceFailed
-from spinney.settings import Settings
+from spinney.study.definition import Kind
+from spinney.study.settings import Settings
 
 BATCH = 20_000
 LONG_AGO = datetime(1850, 1, 1, tzinfo=UTC)
@@ -138,7 +138,7 @@ class Sql:
 
 def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Progress) -> int:
     """Stream a query's rows into a file, batch by batch, and say how many there were."""
-    from connectors.tables import check_names  # loads pandas, which reading site.yaml does not need
+    from spinney.connectors.tables import check_names  # loads pandas, which reading site.yaml does not need
 
     count = 0
     try:

@@ -9,24 +9,25 @@ from typing import Any
 
 import click
 
-from flows.cli.examples import with_examples
 from spinney.errors import SpinneyError
+from spinney.flows.cli.examples import with_examples
 
+# Its name -> the module beside this one that has it, and what it is for.
 COMMANDS = {
-    "admission": ("flows.cli.admission:admission", "Decide whether a federated model may be used at this site."),
-    "audit": ("flows.cli.audit:audit", "Show and verify what left this house and what came."),
-    "completion": ("flows.cli.completion:completion", "Print a script that completes commands in your shell."),
-    "coordinator": ("flows.cli.coordinator:coordinator", "Found a federation, invite and admit sites, dismiss them."),
-    "demo": ("flows.cli.demo:demo", "Make up hospitals, and let them run a night."),
-    "doctor": ("flows.cli.doctor:doctor", "Look at everything that a night needs, and say what to do."),
-    "down": ("flows.cli.up:down", "End the world that `spinney up` keeps running."),
-    "keys": ("flows.cli.keys:keys", "Make, show and rotate this house's signing key."),
-    "model": ("flows.cli.model:model", "List, compare, promote, roll back and export this site's models."),
-    "predict": ("flows.cli.predict:predict", "Score the rows of a file with a model of this site."),
-    "simulate": ("flows.cli.simulate:simulate", "Run a whole federation in one process."),
-    "site": ("flows.cli.site:site", "Look at a site's own data, join studies, approve them."),
-    "study": ("flows.cli.study:study", "Write and check the study that all sites sign."),
-    "up": ("flows.cli.up:up", "Keep the demo's world running, to click through it."),
+    "admission": ("admission", "Decide whether a federated model may be used at this site."),
+    "audit": ("audit", "Show and verify what left this house and what came."),
+    "completion": ("completion", "Print a script that completes commands in your shell."),
+    "coordinator": ("coordinator", "Found a federation, invite and admit sites, dismiss them."),
+    "demo": ("demo", "Make up hospitals, and let them run a night."),
+    "doctor": ("doctor", "Look at everything that a night needs, and say what to do."),
+    "down": ("up", "End the world that `spinney up` keeps running."),
+    "keys": ("keys", "Make, show and rotate this house's signing key."),
+    "model": ("model", "List, compare, promote, roll back and export this site's models."),
+    "predict": ("predict", "Score the rows of a file with a model of this site."),
+    "simulate": ("simulate", "Run a whole federation in one process."),
+    "site": ("site", "Look at a site's own data, join studies, approve them."),
+    "study": ("study", "Write and check the study that all sites sign."),
+    "up": ("up", "Keep the demo's world running, to click through it."),
 }
 
 EXIT_CODES = """\b
@@ -50,8 +51,7 @@ class LazyGroup(click.Group):
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.lazy:
             return None
-        module, _, attribute = self.lazy[name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"{__name__}.{self.lazy[name][0]}"), name)
         return with_examples(command, name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli.site import site_option
+from spinney.flows.cli.site import site_option
 
 if TYPE_CHECKING:
-    from connectors.keys import Identity
-    from connectors.site_night import SiteNights
+    from spinney.house.keys import Identity
+    from spinney.house.site_night import SiteNights
 
 answer_option = click.option("--yes/--no", "approve", required=True, help="May the model be used?")
 steward_home = click.option(
@@ -38,9 +38,9 @@ def admission() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 def waiting(site_file: Path, as_json: bool) -> None:
     """Show the models that wait for a steward."""
-    from connectors.admission import WAITING
-    from connectors.papers import papers_in
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.house.admission import WAITING
+    from spinney.house.approvals import papers_in
 
     rows = []
     for study in papers_in(read_site(site_file).home):
@@ -68,7 +68,7 @@ def waiting(site_file: Path, as_json: bool) -> None:
 @site_option
 def sign(study: str, number: int, approve: bool, steward_home: Path, site_file: Path) -> None:
     """Print the signature under yes or no to the model of a round, to paste into the suspended run."""
-    from connectors.admission import admission_of
+    from spinney.house.admission import admission_of
 
     nights = _nights(site_file, study)
     click.echo(admission_of(nights.study, _result(nights, number)).sign(_steward(steward_home), approve))
@@ -86,7 +86,7 @@ def decide(study: str, number: int, approve: bool, steward_home: Path, steward: 
 
     A yes doesn't put an older round's model in the place of a newer one that is in use or waits for a decision.
     """
-    from connectors.admission import admission_of, settle
+    from spinney.house.admission import admission_of, settle
 
     nights = _nights(site_file, study)
     result = _result(nights, number)
@@ -98,8 +98,8 @@ def decide(study: str, number: int, approve: bool, steward_home: Path, steward: 
 
 
 def _nights(site_file: Path, study: str) -> SiteNights:
-    from connectors.site_file import read_site
-    from connectors.site_night import SiteNights
+    from spinney.configuration.site import read_site
+    from spinney.house.site_night import SiteNights
 
     return SiteNights(read_site(site_file), study)
 
@@ -112,6 +112,6 @@ def _result(nights: SiteNights, number: int) -> dict[str, Any]:
 
 
 def _steward(home: Path) -> Identity:
-    from connectors.keys import KeyRing
+    from spinney.house.keys import KeyRing
 
     return KeyRing(home).identity()

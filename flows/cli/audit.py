@@ -9,8 +9,8 @@ from typing import Literal, TextIO
 
 import click
 
-from flows.cli.keys import home_option
-from flows.cli.options import json_option
+from spinney.flows.cli.keys import home_option
+from spinney.flows.cli.options import json_option
 
 
 @click.group()
@@ -24,7 +24,7 @@ def audit() -> None:
 @json_option
 def show(home: Path, last: int, as_json: bool) -> None:
     """Show the newest entries, one per line."""
-    from connectors.audit import Audit, exported
+    from spinney.house.audit import Audit, exported
 
     log = Audit(home / "audit.jsonl")
     newest = deque(log.lines(), maxlen=last)
@@ -49,7 +49,7 @@ def verify(ctx: click.Context, home: Path, against: TextIO | None, as_json: bool
 
     Whoever can write in the house's folder could write the whole log anew; an export kept elsewhere shows that.
     """
-    from connectors.audit import Audit, AuditBroken, differences
+    from spinney.house.audit import Audit, AuditBroken, differences
 
     if not (home / "audit.jsonl").exists():
         raise click.UsageError(f"there is no audit log in {home}; give the house's folder with --home")
@@ -80,7 +80,7 @@ def verify(ctx: click.Context, home: Path, against: TextIO | None, as_json: bool
 )
 def export(home: Path, form: Literal["csv", "json"], output: Path) -> None:
     """Write the whole log as CSV or JSON, hashes included. Refused if the log is not intact."""
-    from connectors.audit import Audit, exported
+    from spinney.house.audit import Audit, exported
 
     log = Audit(home / "audit.jsonl")
     log.verify()

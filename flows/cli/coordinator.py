@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.deploy import coordinator_deploy, coordinator_serve
-from flows.cli.options import by_option, coordinator_option, json_option, study_option, yes_option
+from spinney.flows.cli.deploy import coordinator_deploy, coordinator_serve
+from spinney.flows.cli.options import by_option, coordinator_option, json_option, study_option, yes_option
 
 if TYPE_CHECKING:
-    from connectors.house import CoordinatorSettings
-    from connectors.papers import Papers
-    from connectors.roster import Roster
+    from spinney.configuration.house import CoordinatorSettings
+    from spinney.house.approvals import Papers
+    from spinney.house.roster import Roster
 
 
 @click.group()
@@ -38,9 +38,9 @@ def init(output: Path, name: str, home: str, exchange: str, study: Path, by: str
 
     What an option says is not asked. The exchange has to be there.
     """
-    from connectors.coordinator_init import write_coordinator
-    from connectors.keys import KeyRing, fingerprint
-    from connectors.study_file import read_study
+    from spinney.configuration.coordinator_init import write_coordinator
+    from spinney.configuration.study_file import read_study
+    from spinney.house.keys import KeyRing, fingerprint
 
     found = read_study(study)
     settings = write_coordinator(output, name, home, exchange)
@@ -61,10 +61,10 @@ def approve(study: Path, coordinator_file: Path, by: str, yes: bool) -> None:
 
     Sites have to approve a changed study, too: send them the file, or invite them again.
     """
-    from connectors.house import read_coordinator
-    from connectors.papers import Papers
-    from connectors.study_file import read_study
-    from flows.cli.site_join import show_changes
+    from spinney.configuration.house import read_coordinator
+    from spinney.configuration.study_file import read_study
+    from spinney.flows.cli.site_join import show_changes
+    from spinney.house.approvals import Papers
 
     settings, proposed = read_coordinator(coordinator_file), read_study(study)
     papers = Papers(settings.home, proposed.name)
@@ -75,8 +75,8 @@ def approve(study: Path, coordinator_file: Path, by: str, yes: bool) -> None:
 
 
 def _found(settings: CoordinatorSettings, name: str, study: Path, by: str) -> None:
-    from connectors.joining import found_study
-    from connectors.papers import Papers
+    from spinney.house.approvals import Papers
+    from spinney.house.joining import found_study
 
     with settings.exchange.open() as exchange:
         pinned = found_study(Papers(settings.home, name), exchange, settings.name, study, by)
@@ -91,9 +91,9 @@ def _found(settings: CoordinatorSettings, name: str, study: Path, by: str) -> No
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="File; invite-SITE.json if not given.")
 def invite(site: str, coordinator_file: Path, study: str | None, exchange: str | None, output: Path | None) -> None:
     """Write an invite for SITE, with the study in it, signed. How to reach the exchange is told on another way."""
-    from connectors.joining import write_invite
-    from connectors.keys import fingerprint
-    from connectors.roster import write_document
+    from spinney.house.joining import write_invite
+    from spinney.house.keys import fingerprint
+    from spinney.house.roster import write_document
 
     settings, papers = _papers(coordinator_file, study)
     invited = write_invite(papers, site, exchange or settings.exchange.url)
@@ -114,9 +114,9 @@ def admit(file: Path, coordinator_file: Path, by: str, yes: bool) -> None:
     Sites that take part already go on with the roster before until all of them have confirmed the newcomer, at most
     for a week.
     """
-    from connectors.joining import admitted, newest_of
-    from connectors.keys import fingerprint
-    from connectors.roster import Joining, read_document
+    from spinney.house.joining import admitted, newest_of
+    from spinney.house.keys import fingerprint
+    from spinney.house.roster import Joining, read_document
 
     joining = read_document(file, Joining)
     settings, papers = _papers(coordinator_file, joining.study)
@@ -137,8 +137,8 @@ def admit(file: Path, coordinator_file: Path, by: str, yes: bool) -> None:
 @yes_option
 def dismiss(site: str, coordinator_file: Path, study: str | None, by: str, yes: bool) -> None:
     """Publish a roster without SITE. It takes effect with the next round."""
-    from connectors import roster as documents
-    from connectors.joining import newest_of, signing
+    from spinney.house import roster as documents
+    from spinney.house.joining import newest_of, signing
 
     settings, papers = _papers(coordinator_file, study)
     roster = documents.dismiss(newest_of(papers), site, signing(papers))
@@ -155,10 +155,10 @@ def rotate(file: Path, coordinator_file: Path, by: str) -> None:
 
     The old key has signed it, so nobody has to be asked. `spinney keys rotate` writes such a file.
     """
-    from connectors.house import read_coordinator
-    from connectors.joining import rotated_everywhere
-    from connectors.papers import Papers
-    from connectors.roster import Rotation, read_document
+    from spinney.configuration.house import read_coordinator
+    from spinney.house.approvals import Papers
+    from spinney.house.joining import rotated_everywhere
+    from spinney.house.roster import Rotation, read_document
 
     settings = read_coordinator(coordinator_file)
     for study, (owner, roster) in rotated_everywhere(settings.home, read_document(file, Rotation)).items():
@@ -166,8 +166,8 @@ def rotate(file: Path, coordinator_file: Path, by: str) -> None:
 
 
 def _publish(settings: CoordinatorSettings, papers: Papers, roster: Roster, what: str, by: str) -> None:
-    from connectors.joining import change_roster
-    from connectors.renewal import effective_roster, waiting_for
+    from spinney.house.joining import change_roster
+    from spinney.house.renewal import effective_roster, waiting_for
 
     with settings.exchange.open() as exchange:
         published = change_roster(papers, exchange, roster, what, by)
@@ -185,8 +185,8 @@ def _publish(settings: CoordinatorSettings, papers: Papers, roster: Roster, what
 @json_option
 def roster(coordinator_file: Path, study: str | None, as_json: bool) -> None:
     """Show the newest roster, which version is in force, and which sites have approved which."""
-    from connectors.joining import newest_of
-    from connectors.renewal import effective_roster, has_approved
+    from spinney.house.joining import newest_of
+    from spinney.house.renewal import effective_roster, has_approved
 
     settings, papers = _papers(coordinator_file, study)
     with settings.exchange.open() as exchange:
@@ -216,8 +216,8 @@ def _role(name: str, roster: Roster, approved: dict[int, list[str]]) -> str:
 
 
 def _papers(coordinator_file: Path, study: str | None) -> tuple[CoordinatorSettings, Papers]:
-    from connectors.house import read_coordinator
-    from connectors.papers import Papers, the_study
+    from spinney.configuration.house import read_coordinator
+    from spinney.house.approvals import Papers, the_study
 
     settings = read_coordinator(coordinator_file)
     return settings, Papers(settings.home, study or the_study(settings.home))

@@ -29,7 +29,7 @@ def demo() -> None:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The same seed, the same files.")
 def data(sites: int, patients: int, out: Path, seed: int) -> None:
     """Write one finished table per made-up hospital: patients with heart failure, a row per stay."""
-    from connectors.world.site import world_study, write_tables
+    from spinney.demo.site import world_study, write_tables
 
     files = write_tables(out, sites, patients, seed)
     click.echo(f"{len(files)} hospitals in {out}: {', '.join(files)}")
@@ -47,9 +47,9 @@ def night(night: int, out: Path, as_json: bool) -> None:
     folder, and nothing runs afterwards. A night that was interrupted goes on where it stopped; one that is done is
     shown.
     """
-    from flows.cli.demo_show import Progress, gather, show
-    from flows.world.night import run_night
-    from flows.world.setting import World
+    from spinney.flows.cli.demo_show import Progress, gather, show
+    from spinney.flows.demo.night import run_night
+    from spinney.flows.demo.setting import World
 
     world = World(out.resolve())
     done = world.is_done(night)

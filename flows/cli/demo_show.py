@@ -17,12 +17,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from connectors.audit import WHAT, Audit
-from connectors.house import RegistrySettings
-from connectors.registry import Registry
-from connectors.village import COORDINATOR
-from flows.world.night import Doing
-from flows.world.setting import World
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import Registry
+from spinney.demo.federation import COORDINATOR
+from spinney.flows.demo.night import Doing
+from spinney.flows.demo.setting import World
+from spinney.house.audit import WHAT, Audit
 
 SIGNS = {"COMPLETED": "done", "FAILED": "failed", "CRASHED": "failed", "RUNNING": "", "PENDING": ""}
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.options import coordinator_option, json_option, site_option
+from spinney.flows.cli.options import coordinator_option, json_option, site_option
 
 if TYPE_CHECKING:
-    from flows.running.plan import House, Role
+    from spinney.flows.running.plan import House, Role
 
 
 @click.command("deploy", short_help="Tell Prefect what this site runs and when, and whom to alert.")
@@ -51,14 +51,14 @@ def coordinator_serve(coordinator_file: Path) -> None:
 
 
 def _house(role: Role, path: Path) -> House:
-    from flows.running.plan import House
+    from spinney.flows.running.plan import House
 
     return House.read(role, path)
 
 
 def _deploy(house: House, as_json: bool) -> None:
-    from flows.running.alerts import set_up
-    from flows.running.plan import apply, planned
+    from spinney.flows.running.alerts import set_up
+    from spinney.flows.running.plan import apply, planned
 
     deployments = planned(house)
     applied = apply(house, deployments)
@@ -78,6 +78,6 @@ def _deploy(house: House, as_json: bool) -> None:
 
 
 def _serve(house: House) -> None:
-    from flows.running.serve import serve
+    from spinney.flows.running.serve import serve
 
     serve(house, click.echo)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.options import json_option
+from spinney.flows.cli.options import json_option
 
 if TYPE_CHECKING:
-    from connectors.doctor import Finding
+    from spinney.house.doctor import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
@@ -63,11 +63,11 @@ def doctor(
 
 
 def _findings(site_file: Path | None, coordinator_file: Path | None, least_gib: float) -> Iterator[Finding]:
-    from connectors.doctor import Finding, check_machine
-    from connectors.doctor_reach import examine
-    from connectors.house import read_coordinator
-    from connectors.site_file import read_site
+    from spinney.configuration.house import read_coordinator
+    from spinney.configuration.site import read_site
     from spinney.errors import StudyInvalid
+    from spinney.house.doctor import Finding, check_machine
+    from spinney.house.doctor_reach import examine
 
     yield from check_machine()
     if not site_file and not coordinator_file:

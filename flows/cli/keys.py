@@ -32,11 +32,11 @@ def home_option(command: Callable[..., None]) -> Callable[..., None]:
 def _home(home: Path | None, site_file: Path | None) -> Path:
     site, coordinator = site_file or Path("site.yaml"), Path("coordinator.yaml")
     if site_file is not None or (home is None and site.exists()):
-        from connectors.site_file import read_site
+        from spinney.configuration.site import read_site
 
         return read_site(site).home
     if home is None and coordinator.exists():
-        from connectors.house import read_coordinator
+        from spinney.configuration.house import read_coordinator
 
         return read_coordinator(coordinator).home
     return home or Path("spinney-home")
@@ -57,7 +57,7 @@ def new(home: Path) -> None:
 
     Back up the folder `keys`, but not `keys/rounds` in it: those keys have to be gone when their round is over.
     """
-    from connectors.keys import KeyRing, fingerprint
+    from spinney.house.keys import KeyRing, fingerprint
 
     ring = KeyRing(home)
     identity = ring.create()
@@ -69,7 +69,7 @@ def new(home: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
 def show(home: Path, as_json: bool) -> None:
     """Show public keys and fingerprints; never a private key."""
-    from connectors.keys import KeyRing, fingerprint
+    from spinney.house.keys import KeyRing, fingerprint
 
     ring = KeyRing(home)
     ring.identity()  # says what to do if there is none
@@ -94,9 +94,9 @@ def rotate(home: Path, output: Path) -> None:
 
     The old key is used until the roster lists the new one, and destroyed then. Again before that: the same document.
     """
-    from connectors.keys import KeyRing, fingerprint
-    from connectors.renewal import key_in_use
-    from connectors.roster import rotation, write_document
+    from spinney.house.keys import KeyRing, fingerprint
+    from spinney.house.renewal import key_in_use
+    from spinney.house.roster import rotation, write_document
 
     old, following = key_in_use(home), KeyRing(home).next_identity()
     write_document(rotation(old, following), output)

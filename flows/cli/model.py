@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli.options import by_option, json_option, site_option, study_option, yes_option
+from spinney.flows.cli.options import by_option, json_option, site_option, study_option, yes_option
 
 if TYPE_CHECKING:
-    from connectors.registry import Registry, Version
-    from connectors.site_file import SiteSettings
+    from spinney.configuration.site import SiteSettings
+    from spinney.connectors.mlflow import Registry, Version
 
 CONTENTS = ("auroc", "auprc", "brier", "mcc")
 
@@ -29,7 +29,7 @@ class Shelf:
 
     def decided(self, by: str, words: str, digest: str = "") -> None:
         """A line in the audit log: models are changed by people, and it stays known by whom."""
-        from connectors.audit import Audit, Entry
+        from spinney.house.audit import Audit, Entry
 
         entry = Entry(direction="decided", kind="Model", peer=by, study=self.study, digest=digest, words=words)
         Audit(self.site.home / "audit.jsonl").append(entry, datetime.now(UTC))
@@ -37,9 +37,9 @@ class Shelf:
 
 def shelf(site_file: Path, study: str | None) -> Shelf:
     """What a command works on."""
-    from connectors.papers import the_study
-    from connectors.registry import Registry
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.connectors.mlflow import Registry
+    from spinney.house.approvals import the_study
 
     site = read_site(site_file)
     return Shelf(site, study or the_study(site.home), Registry(site.home, site.registry))
@@ -76,7 +76,7 @@ def list_(site_file: Path, study: str | None, as_json: bool) -> None:
 
 
 def _row(version: Version) -> dict[str, Any]:
-    from connectors.registry.lineage import FULL
+    from spinney.connectors.mlflow.lineage import FULL
 
     trees = version.said("trees")
     return {
@@ -164,10 +164,10 @@ def _tell_champion(here: Shelf, version: Version, words: str, as_json: bool) -> 
 
 def _may_promote(here: Shelf, version: Version) -> None:
     """Where a steward decides about models, or was asked about this one, nobody passes by."""
-    from connectors.admission import REFUSED, WAITING
-    from connectors.registry import LATE, PROMOTED
-    from connectors.site_night import SiteNights
+    from spinney.connectors.mlflow import LATE, PROMOTED
     from spinney.errors import SpinneyError
+    from spinney.house.admission import REFUSED, WAITING
+    from spinney.house.site_night import SiteNights
 
     nights = SiteNights(here.site, here.study)
     asked = (nights.result(version.round) or {}).get("admission") in (WAITING, REFUSED)
@@ -216,11 +216,11 @@ def withdraw(site: str, site_file: Path, study: str | None, by: str, yes: bool) 
 
 
 def _take_back(here: Shelf, by: str, yes: bool) -> None:
-    from connectors.keys import KeyRing
-    from connectors.papers import Papers
-    from connectors.security import Rounds
-    from connectors.withdrawal import publish_withdrawal
     from spinney.errors import SpinneyError
+    from spinney.house.approvals import Papers
+    from spinney.house.envelopes import Rounds
+    from spinney.house.keys import KeyRing
+    from spinney.house.withdrawal import publish_withdrawal
 
     if here.site.exchange is None:
         raise SpinneyError("site.yaml has no `exchange`, so nobody can be told; write where the houses' mailbox is")
@@ -252,7 +252,7 @@ def export(which: str, site_file: Path, study: str | None, output: Path, onnx: b
     (output / "card.md").write_text(here.registry.card(version), encoding="utf-8")
     (output / "card.jsonld").write_text(json.dumps(here.registry.fair(version), indent=2) + "\n", encoding="utf-8")
     if onnx:
-        from connectors.registry.graph import write_onnx
+        from spinney.connectors.mlflow.graph import write_onnx
 
         largest = write_onnx(here.registry.model(version), output / "model.onnx")
         click.echo(f"model.onnx differs from our probabilities by at most {largest:.0e} on made-up rows")

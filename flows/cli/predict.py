@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from flows.cli.options import json_option, site_option
+from spinney.flows.cli.options import json_option, site_option
 
 MODEL = re.compile(r"^(?P<study>[A-Za-z][A-Za-z0-9_.-]*)(?:[@/](?P<which>[a-z]+|[0-9]+))?$")
 
@@ -27,10 +27,10 @@ def predict(file: Path, wanted: str, site_file: Path, output: Path, as_json: boo
     Columns are found by name. A tree that asks a column which the file doesn't have abstains; a column called patient
     is copied to the result.
     """
-    from connectors.registry import Registry
-    from connectors.registry.loader import Scorer
-    from connectors.site_file import read_site
-    from connectors.tables import patient_column, read_table
+    from spinney.configuration.site import read_site
+    from spinney.connectors.mlflow import Registry
+    from spinney.connectors.mlflow.loader import Scorer
+    from spinney.connectors.tables import patient_column, read_table
 
     named = MODEL.match(wanted)
     if named is None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from spinney.cohort import Cohort
+    from spinney.rows.cohort import Cohort
     from spinney.simulate import Simulation
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 ALGORITHMS = ["bofrf", "fedrf", "boppid", "local", "local-adaboost"]
 SECURE_SUMS = ["masked", "ring", "trusted-third-party"]
@@ -50,8 +50,8 @@ def simulate(
     Nothing is sent anywhere: all sites live in this process. Choices are made on training rows and figures are measured
     on test rows. With a column such as `patient`, all rows of a patient stay in one part.
     """
-    from connectors.study_file import read_study
-    from connectors.tables import read_tables
+    from spinney.configuration.study_file import read_study
+    from spinney.connectors.tables import read_tables
     from spinney.simulate import pooled_forest
     from spinney.simulate import simulate as run
 
@@ -87,9 +87,9 @@ def absent_everywhere(cohorts: dict[str, Cohort]) -> list[str]:
 
 def cohort_of(site: str, table: Any, study: Study) -> Cohort:
     """A site's table as rows of the study; what is wrong with it is said with the site's name."""
-    from connectors.tables import patient_column
-    from spinney.cohort import cohort_from_frame
+    from spinney.connectors.tables import patient_column
     from spinney.errors import CohortRejected
+    from spinney.rows.cohort import cohort_from_frame
 
     whose = patient_column(table.columns)
     try:
@@ -107,7 +107,7 @@ def changed(study: Study, **changes: Any) -> Study:
     """The study with what the command line says instead."""
     from pydantic import ValidationError
 
-    from connectors.mistakes import in_words
+    from spinney.configuration.mistakes import in_words
     from spinney.errors import StudyInvalid
 
     given = {name: value for name, value in changes.items() if value is not None}
@@ -171,8 +171,8 @@ def pooled_figures(model: Any, cohorts: dict[str, Cohort], study: Study) -> dict
     """AUROC of the pooled forest on every site's test rows; a feature that a site doesn't have is missing there."""
     import numpy as np
 
-    from spinney.metrics import auroc
-    from spinney.parts import Part
+    from spinney.choice.metrics import auroc
+    from spinney.rows.parts import Part
 
     figures: dict[str, float | None] = {}
     for site, cohort in cohorts.items():
@@ -184,7 +184,7 @@ def pooled_figures(model: Any, cohorts: dict[str, Cohort], study: Study) -> dict
 
 def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -> dict[str, Any]:
     """The whole result as plain data."""
-    from spinney.evidence import evidence_of
+    from spinney.choice.evidence import evidence_of
 
     sites = {}
     for site, outcome in result.outcomes.items():
@@ -223,7 +223,7 @@ def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from spinney.personalise import DEFAULT_REASON
+    from spinney.choice.personalise import DEFAULT_REASON
 
     console = Console()
     models = list(dict.fromkeys(name for site in report["sites"].values() for name in site["auroc"]))

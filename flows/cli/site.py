@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.deploy import site_deploy, site_serve
-from flows.cli.options import json_option, site_option
-from flows.cli.site_join import approve, approve_roster, join, studies
+from spinney.flows.cli.deploy import site_deploy, site_serve
+from spinney.flows.cli.options import json_option, site_option
+from spinney.flows.cli.site_join import approve, approve_roster, join, studies
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 KINDS = ["files", "sql", "fhir-rest", "fhir-bulk"]
 AUTHS = ["none", "basic", "bearer", "smart-backend"]
@@ -45,7 +45,7 @@ for command in (join, approve, approve_roster, studies, site_deploy, site_serve)
 @click.option("--secret-env", help="Environment variable that holds the password, token or key.")
 def init(output: Path, **answers: str | None) -> None:
     """Ask a few questions and write a commented site.yaml. What an option says is not asked."""
-    from connectors.site_init import write_site
+    from spinney.configuration.site_init import write_site
 
     _complete(answers)
     write_site(output, {key: value for key, value in answers.items() if value is not None})
@@ -84,9 +84,9 @@ def check(ctx: click.Context, study_file: Path, site_file: Path, sample: str | N
 
     Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder.
     """
-    from connectors.site_file import read_site
-    from connectors.study_file import read_study
-    from flows.cli.site_show import as_data, look, show
+    from spinney.configuration.site import read_site
+    from spinney.configuration.study_file import read_study
+    from spinney.flows.cli.site_show import as_data, look, show
 
     study = read_study(study_file)
     looked = look(_sampled(study, sample) if sample else study, read_site(site_file))
@@ -109,7 +109,7 @@ def _sampled(study: Study, sample: str) -> Study:
 
 
 def _first_day(sample: str) -> date:
-    from spinney.definition import length
+    from spinney.study.definition import length
 
     try:
         return date.fromisoformat(sample)
@@ -128,8 +128,8 @@ def _first_day(sample: str) -> date:
 @json_option
 def forget(site_file: Path, older_than: str, as_json: bool) -> None:
     """Delete cohorts and predictions that are older than this, and what broken pulls left behind."""
-    from connectors.predictions import forget_predictions
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.scoring.predictions import forget_predictions
 
     site, age = read_site(site_file), _age(older_than)
     forgotten = site.vault.forget(age)
@@ -145,7 +145,7 @@ def forget(site_file: Path, older_than: str, as_json: bool) -> None:
 
 
 def _age(duration: str) -> timedelta:
-    from spinney.definition import length
+    from spinney.study.definition import length
 
     try:
         return length(duration)

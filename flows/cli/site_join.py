@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.cli.options import by_option, json_option, site_option, study_option, yes_option
+from spinney.flows.cli.options import by_option, json_option, site_option, study_option, yes_option
 
 if TYPE_CHECKING:
-    from connectors.exchange import Exchange
-    from connectors.papers import Papers
-    from connectors.roster import Roster
-    from connectors.site_file import SiteSettings
-    from spinney.study import Study
+    from spinney.configuration.site import SiteSettings
+    from spinney.connectors.exchange import Exchange
+    from spinney.house.approvals import Papers
+    from spinney.house.roster import Roster
+    from spinney.study.study import Study
 
 
 @click.command(short_help="Answer a coordinator's invite.")
@@ -27,10 +27,10 @@ def join(file: Path, site_file: Path, output: Path) -> None:
 
     The house's key is made if there is none. Nothing is sent, and nothing runs before the study is approved.
     """
-    from connectors.joining import answer_invite
-    from connectors.keys import fingerprint
-    from connectors.roster import Invite, read_document, write_document
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.house.joining import answer_invite
+    from spinney.house.keys import fingerprint
+    from spinney.house.roster import Invite, read_document, write_document
 
     site, invited = read_site(site_file), read_document(file, Invite)
     joining = answer_invite(site.home, site.name, invited)
@@ -54,9 +54,9 @@ def approve(study: str, site_file: Path, by: str, yes: bool) -> None:
     STUDY is the name of a study that this house was invited to, or a file. A changed study is refused until somebody
     approves it again here; what has changed is shown.
     """
-    from connectors.papers import Papers
-    from connectors.site_file import read_site
-    from connectors.study_file import read_study
+    from spinney.configuration.site import read_site
+    from spinney.configuration.study_file import read_study
+    from spinney.house.approvals import Papers
 
     site = read_site(site_file)
     file = _study_file(site.home, study)
@@ -72,8 +72,8 @@ def approve(study: str, site_file: Path, by: str, yes: bool) -> None:
 
 
 def _study_file(home: Path, study: str) -> Path:
-    from connectors.papers import Papers, known_in
     from spinney.base import is_file_name
+    from spinney.house.approvals import Papers, known_in
 
     if Path(study).is_file() or not is_file_name(study) or study not in known_in(home):
         return Path(study)
@@ -82,7 +82,7 @@ def _study_file(home: Path, study: str) -> Path:
 
 
 def _is_approved(papers: Papers, proposed: Study) -> bool:
-    from connectors.papers import NotApproved
+    from spinney.house.approvals import NotApproved
 
     try:
         return papers.study.digest == proposed.digest
@@ -92,7 +92,7 @@ def _is_approved(papers: Papers, proposed: Study) -> bool:
 
 def show_study(study: Study, papers: Papers) -> None:
     """For the person who has to say yes."""
-    from flows.cli.site_show import what_leaves
+    from spinney.flows.cli.site_show import what_leaves
 
     title = f"{study.name}, version {study.version}"
     click.echo(f"{title}: {study.description}" if study.description else title)
@@ -111,8 +111,8 @@ def show_study(study: Study, papers: Papers) -> None:
 
 def show_changes(study: Study, papers: Papers) -> None:
     """Against what was approved before, if there is something."""
-    from connectors.papers import NotApproved
-    from connectors.study_changes import study_changes
+    from spinney.configuration.study_changes import study_changes
+    from spinney.house.approvals import NotApproved
 
     try:
         before = papers.approval
@@ -137,9 +137,9 @@ def approve_roster(site_file: Path, study: str | None, afresh: bool, by: str, ye
     Otherwise a coordinator could surround this house with puppets. Departures and keys that the old key has signed
     for are accepted by the nightly run without asking.
     """
-    from connectors.papers import Papers
-    from connectors.renewal import look_afresh, look_for_rosters, renew_roster
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.house.approvals import Papers
+    from spinney.house.renewal import look_afresh, look_for_rosters, renew_roster
 
     site = read_site(site_file)
     papers = Papers(site.home, study or _the_known(site.home))
@@ -184,8 +184,8 @@ def show_roster(roster: Roster, papers: Papers, me: str, *, afresh: bool = False
 @json_option
 def studies(site_file: Path, as_json: bool) -> None:
     """List the studies that this house was invited to, what is approved, and which roster is in force."""
-    from connectors.papers import Papers, known_in
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.house.approvals import Papers, known_in
 
     home = read_site(site_file).home
     rows = [_facts(Papers(home, name)) for name in known_in(home)]
@@ -203,7 +203,7 @@ def studies(site_file: Path, as_json: bool) -> None:
 
 
 def _facts(papers: Papers) -> dict[str, str | int]:
-    from connectors.papers import NotApproved
+    from spinney.house.approvals import NotApproved
 
     problem, approval = "", None
     try:
@@ -223,7 +223,7 @@ def _facts(papers: Papers) -> dict[str, str | int]:
 
 
 def _the_known(home: Path) -> str:
-    from connectors.papers import known_in
+    from spinney.house.approvals import known_in
 
     names = known_in(home)
     if len(names) != 1:

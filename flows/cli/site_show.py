@@ -14,17 +14,17 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Table
 from rich.text import Text
 
-from connectors.checked import Checked, check_cohort
-from connectors.encoded import encode_table
-from connectors.pull import PullResult, pull
-from connectors.quality import QualityReport
-from connectors.site_file import SiteSettings
-from connectors.summary import FeatureSummary, summarise
-from spinney.cohort import Cohort
-from spinney.describe import characteristic_vector, rounded_rows, vector_names
+from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.encoded import encode_table
+from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.summary import FeatureSummary, summarise
+from spinney.configuration.site import SiteSettings
+from spinney.connectors.great_expectations.quality import QualityReport
 from spinney.errors import Declined
-from spinney.parts import Part
-from spinney.study import Study
+from spinney.rows.cohort import Cohort
+from spinney.rows.describe import characteristic_vector, rounded_rows, vector_names
+from spinney.rows.parts import Part
+from spinney.study.study import Study
 
 NARROWEST = 100
 

@@ -25,9 +25,9 @@ def infer(folder: Path, label: str, output: Path, name: str | None, force: bool)
 
     Read and correct what it writes: units, ranges and what counts as yes are guesses.
     """
-    from connectors.infer import infer_study
-    from connectors.study_file import write_study
-    from connectors.tables import read_tables
+    from spinney.cohort.infer import infer_study
+    from spinney.configuration.study_file import write_study
+    from spinney.connectors.tables import read_tables
 
     if output.exists() and not force:
         raise click.UsageError(f"{output} is there already; take another --output, or --force to write over it")
@@ -47,8 +47,8 @@ def import_fair4health(file: Path, output: Path) -> None:
 
     Read and correct what it writes: ranges, units and horizons are not in a feature set.
     """
-    from connectors.fair4health import import_feature_set
-    from connectors.study_file import write_study
+    from spinney.configuration.study_file import write_study
+    from spinney.connectors.fair4health import import_feature_set
 
     imported = import_feature_set(file)
     lines = [*(f"assumed: {line}" for line in imported.assumed), *(f"left out: {line}" for line in imported.left_out)]
@@ -63,7 +63,7 @@ def import_fair4health(file: Path, output: Path) -> None:
 @click.pass_context
 def check(ctx: click.Context, file: Path, as_json: bool) -> None:
     """Say whether FILE is a valid study, and list every mistake with its line."""
-    from connectors.study_file import read_study
+    from spinney.configuration.study_file import read_study
     from spinney.errors import StudyInvalid
 
     try:
@@ -88,7 +88,7 @@ def check(ctx: click.Context, file: Path, as_json: bool) -> None:
 @study.command(short_help="Print the JSON schema for editors.")
 def schema() -> None:
     """Print the JSON schema of a study, for editors that complete and check YAML."""
-    from spinney.study import Study
+    from spinney.study.study import Study
 
     click.echo(json.dumps(Study.model_json_schema(), indent=2))
 

@@ -20,8 +20,8 @@ def up(out: Path, as_json: bool) -> None:
 
     Run it twice and you see the same world. `spinney down` ends everything.
     """
-    from flows.world import kept
-    from flows.world.setting import World
+    from spinney.flows.demo import kept
+    from spinney.flows.demo.setting import World
 
     told = kept.up(World(out.resolve()), lambda words: click.echo(words, err=True))
     if as_json:
@@ -38,8 +38,8 @@ def up(out: Path, as_json: bool) -> None:
 @folder_option
 def down(out: Path) -> None:
     """End everything that `spinney up` has started; the world's folder stays."""
-    from flows.world import kept
-    from flows.world.setting import World
+    from spinney.flows.demo import kept
+    from spinney.flows.demo.setting import World
 
     ended = kept.down(World(out.resolve()))
     click.echo("everything has ended" if ended else f"nothing is up in {out}")

@@ -18,9 +18,9 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.objects import StateType
 from prefect.events.actions import CallWebhook, ChangeFlowRunState, SendNotification
 
-from connectors.house import AlertSettings, secrets_for
-from flows.running.mail_block import SpinneyMail
-from flows.running.plan import House, server
+from spinney.configuration.house import AlertSettings, secrets_for
+from spinney.flows.running.mail_block import SpinneyMail
+from spinney.flows.running.plan import House, server
 
 BEAT = "prefect.flow-run.heartbeat"
 FAILED = {f"prefect.flow-run.{state}" for state in ("Failed", "Crashed", "TimedOut")}

@@ -12,8 +12,8 @@ from typing import Any
 from prefect.blocks.abstract import NotificationBlock, NotificationError
 from pydantic import Field, SecretStr
 
-from connectors.house import secrets_for
-from connectors.mail import MailSettings, compose, send
+from spinney.configuration.house import secrets_for
+from spinney.connectors.smtp import MailSettings, compose, send
 
 
 class SpinneyMail(NotificationBlock):

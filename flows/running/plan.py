@@ -22,11 +22,11 @@ from prefect.types.entrypoint import EntrypointType
 from prefect.utilities.templating import apply_values
 from pydantic import ValidationError
 
-from connectors.house import AlertSettings, PrefectSettings, read_coordinator
-from connectors.papers import Papers, papers_in, the_study
-from connectors.site_file import read_site
+from spinney.configuration.house import AlertSettings, PrefectSettings, read_coordinator
+from spinney.configuration.site import read_site
 from spinney.errors import SpinneyError
-from spinney.study import Study
+from spinney.house.approvals import Papers, papers_in, the_study
+from spinney.study.study import Study
 
 Role = Literal["site", "coordinator"]
 
@@ -67,7 +67,9 @@ class House:
 
 def planned(house: House) -> list[RunnerDeployment]:
     """Every deployment of the house, one set per study. Who has paused one in the UI finds it paused."""
-    templates = yaml.safe_load((files("deployments") / f"{house.role}.yaml").read_text(encoding="utf-8"))["deployments"]
+    templates = yaml.safe_load((files("spinney.deployments") / f"{house.role}.yaml").read_text(encoding="utf-8"))[
+        "deployments"
+    ]
     deployments = []
     for study in house.studies:
         known = {

@@ -11,12 +11,12 @@ from typing import Any
 from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
 
-from connectors import locks
-from connectors.memory import private_folder
-from flows.running.alerts import set_up
-from flows.running.janitor import sweep
-from flows.running.plan import House, PrefectAway, apply, planned, server
 from spinney.errors import SpinneyError
+from spinney.flows.running.alerts import set_up
+from spinney.flows.running.janitor import sweep
+from spinney.flows.running.plan import House, PrefectAway, apply, planned, server
+from spinney.storage import locks
+from spinney.storage.files import private_folder
 
 HEARTBEATS = 3  # so many fit into the time after which a silent run is taken for lost
 

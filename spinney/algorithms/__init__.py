@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from spinney.federation import Algorithm
+from spinney.federation.seam import Algorithm
 
 _FOUND: list[Algorithm] = [import_module(f"{__name__}.{module.name}").ALGORITHM for module in iter_modules(__path__)]
 

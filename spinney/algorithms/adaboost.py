@@ -8,12 +8,12 @@ from pydantic import Field
 
 from spinney.algorithms.boppid import BoppidSite, CombineOrder
 from spinney.base import Settings
-from spinney.federation import Algorithm, Federation, Message
-from spinney.gathering import welcome
-from spinney.messages import GrowOrder
+from spinney.federation.gathering import welcome
+from spinney.federation.messages import GrowOrder
+from spinney.federation.seam import Algorithm, Federation, Message
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 
 class LocalAdaboost(Settings):

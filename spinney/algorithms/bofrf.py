@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from spinney.base import Settings
-from spinney.clusters import farthest_first
-from spinney.federation import Algorithm, Federation
-from spinney.forest_site import equal_votes
-from spinney.gathering import gather, publish, welcome
-from spinney.messages import Description, Weights
-from spinney.personalise import Candidate, Pool, Rules
-from spinney.scoring import ScoringSite, sum_counts
-from spinney.weigh import Cap, mcc_weights, or_equal, tempered_weights
+from spinney.choice.personalise import Candidate, Pool, Rules
+from spinney.choice.weigh import Cap, mcc_weights, or_equal, tempered_weights
+from spinney.federation.forest_site import equal_votes
+from spinney.federation.gathering import gather, publish, welcome
+from spinney.federation.messages import Description, Weights
+from spinney.federation.scoring import ScoringSite, sum_counts
+from spinney.federation.seam import Algorithm, Federation
+from spinney.rows.clusters import farthest_first
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
 

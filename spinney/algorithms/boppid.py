@@ -16,22 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from spinney import codec
 from spinney.base import Settings
-from spinney.cohort import Cohort
+from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.errors import Refused, TreeRefused
-from spinney.export import Rounding
-from spinney.federation import Algorithm, Federation, Message, Parcel
-from spinney.forest_site import ForestSite, forest_digest, present_only, seed_of
-from spinney.gathering import ask, require, welcome
-from spinney.messages import Done, GrownForest, GrowOrder
-from spinney.personalise import Candidate, Chooser, Pool, Rules
-from spinney.score import abstains
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, join
+from spinney.federation.forest_site import ForestSite, forest_digest, present_only, seed_of
+from spinney.federation.gathering import ask, require, welcome
+from spinney.federation.messages import Done, GrownForest, GrowOrder
+from spinney.federation.seam import Algorithm, Federation, Message, Parcel
+from spinney.forest import codec
+from spinney.forest.export import Rounding
+from spinney.forest.score import abstains
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, join
+from spinney.rows.cohort import Cohort
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
 ALPHA_STEP = 0.001

@@ -8,12 +8,12 @@ import numpy as np
 from pydantic import Field
 
 from spinney.base import Settings
-from spinney.federation import Algorithm, Federation
-from spinney.forest_site import ForestSite
-from spinney.gathering import gather, publish, welcome
+from spinney.federation.forest_site import ForestSite
+from spinney.federation.gathering import gather, publish, welcome
+from spinney.federation.seam import Algorithm, Federation
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 
 class Fedrf(Settings):

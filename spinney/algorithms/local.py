@@ -9,14 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from spinney.base import Settings
-from spinney.federation import Algorithm, Federation, Message
-from spinney.forest_site import ForestSite, equal_votes
-from spinney.gathering import welcome
-from spinney.messages import GrowOrder, Manifest, Weights
-from spinney.personalise import Candidate, Pool, Rules
+from spinney.choice.personalise import Candidate, Pool, Rules
+from spinney.federation.forest_site import ForestSite, equal_votes
+from spinney.federation.gathering import welcome
+from spinney.federation.messages import GrowOrder, Manifest, Weights
+from spinney.federation.seam import Algorithm, Federation, Message
 
 if TYPE_CHECKING:
-    from spinney.study import Study
+    from spinney.study.study import Study
 
 
 class Local(Settings):

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import pictures
 from benchmarks.pictures import Panel
 from benchmarks.shifts_data import SWEEPS, TEST_ROWS, Hospital, cohorts_of, study_of
-from spinney.parts import Part
+from spinney.rows.parts import Part
 
 
 def rows_of(part, seed=0, **ways):

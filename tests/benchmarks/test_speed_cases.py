@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.speed_cases import SITES, Case
-from connectors.study_file import read_study
-from connectors.tables import read_table
-from spinney.cohort import cohort_from_frame
-from spinney.parts import Part
+from spinney.configuration.study_file import read_study
+from spinney.connectors.tables import read_table
+from spinney.rows.cohort import cohort_from_frame
+from spinney.rows.parts import Part
 
 
 @pytest.fixture(params=[Case("breast cancer", trees=5), Case("made up", trees=5, rows=400, held_out=100)])

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from connectors.coordinator_night import CoordinatorNights
-from connectors.house import read_coordinator
-from connectors.registry import CANDIDATE, CHAMPION
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import Village
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import CANDIDATE, CHAMPION
+from spinney.demo.federation import Village
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.site_night import SiteNights
 from tests.chaos.forked import end_of, start_house
 from tests.chaos.house import WRITE_DOWN
 from tests.nights import others

@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping
 from multiprocessing.process import BaseProcess
 
-from connectors.village import COORDINATOR, Village
+from spinney.demo.federation import COORDINATOR, Village
 from tests.chaos.house import run_house
 from tests.servers.prefect_server import environment_used_here
 
-FLOWS = ["flows.site_round", "flows.coordinator_round", "tests.chaos.house"]
-SLOW_TO_IMPORT = ["great_expectations", "mlflow", "spinney.model", *FLOWS]
+FLOWS = ["spinney.flows.site_round", "spinney.flows.coordinator_round", "tests.chaos.house"]
+SLOW_TO_IMPORT = ["great_expectations", "mlflow", "spinney.choice.model", *FLOWS]
 
 
 def start_house(village: Village, house: str, environment: Mapping[str, str]) -> BaseProcess:

@@ -14,17 +14,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import connectors.checked
-import tasks.cohort
-import tasks.round
-from connectors.audit import Audit
-from connectors.exchange import Exchange
-from connectors.memory import History, Memory
-from connectors.night import HouseNights
-from connectors.registry import Registry
-from connectors.registry.store import Store
-from connectors.rounds import CoordinatorRound, SiteRound
-from connectors.security import Rounds
+import spinney.cohort.check_result
+import spinney.tasks.cohort
+import spinney.tasks.round
+from spinney.connectors.exchange import Exchange
+from spinney.connectors.mlflow import Registry
+from spinney.connectors.mlflow.store import Store
+from spinney.house.audit import Audit
+from spinney.house.envelopes import Rounds
+from spinney.house.nights import HouseNights
+from spinney.house.rounds import CoordinatorRound, SiteRound
+from spinney.storage.files import History, Memory
 
 KILL_AT, WRITE_DOWN = "SPINNEY_TESTS_KILL_AT", "SPINNEY_TESTS_PLACES"
 
@@ -33,13 +33,13 @@ def run_house(role: str, file: str, number: str = "1") -> None:
     """One night of a house, as a flow."""
     Places(os.environ.get(KILL_AT), os.environ.get(WRITE_DOWN)).watch(Path(file).parent)
     if role == "site":
-        from flows.site_round import SiteRound as SiteNight
-        from flows.site_round import site_round
+        from spinney.flows.site_round import SiteRound as SiteNight
+        from spinney.flows.site_round import site_round
 
         site_round(SiteNight(site=Path(file), number=int(number)))
     else:
-        from flows.coordinator_round import CoordinatorRound as CoordinatorNight
-        from flows.coordinator_round import coordinator_round
+        from spinney.flows.coordinator_round import CoordinatorRound as CoordinatorNight
+        from spinney.flows.coordinator_round import coordinator_round
 
         coordinator_round(CoordinatorNight(coordinator=Path(file), number=int(number)))
 
@@ -54,15 +54,15 @@ class Places:
     def watch(self, house: Path) -> None:
         """Name what a house does: its steps, every file that it keeps, every message, and the end of the round."""
         for task in ("pull", "write_encoded"):
-            self._wrap(tasks.cohort, task, lambda *_, task=task, **__: task)
-        self._wrap(connectors.checked, "check_cohort", lambda *_: "check")
+            self._wrap(spinney.tasks.cohort, task, lambda *_, task=task, **__: task)
+        self._wrap(spinney.cohort.check_result, "check_cohort", lambda *_: "check")
         self._wrap(Rounds, "enter", lambda *_: "enter")
         self._wrap(SiteRound, "_reply", lambda _, ask, *__: f"answer {ask.step}")
         self._wrap(CoordinatorRound, "_ask", lambda _, step, *__: f"ask {step}")
         self._wrap(Registry, "register", lambda *_: "register")
         self._wrap(Registry, "settle", lambda *_, **__: "settle")
-        self._wrap(tasks.round, "write_site_report", lambda *_: "report")
-        self._wrap(tasks.round, "write_round_report", lambda *_: "report")
+        self._wrap(spinney.tasks.round, "write_site_report", lambda *_: "report")
+        self._wrap(spinney.tasks.round, "write_round_report", lambda *_: "report")
         self._wrap(HouseNights, "close", lambda *_: "close")
         # What comes after one of these is the next of them, so that dying before each is enough.
         self._wrap(Path, "replace", lambda _, target: _kept(target, house), ends=False)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from connectors.village import COORDINATOR
+from spinney.demo.federation import COORDINATOR
 from tests.chaos.disturbed import Disturbed
 from tests.chaos.house import KILL_AT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL, create_engine, text
 
-from connectors.world.postgres import postgres_server
+from spinney.demo.postgres import postgres_server
 
 ROOT = Path(__file__).parents[2]
 

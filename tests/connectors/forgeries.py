@@ -9,9 +9,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from connectors import security, wire
-from connectors.keys import Identity, RoundKey
-from connectors.security import PREFIX_BYTES, SIGNATURE_AT, START, VERSION, MessageId
+from spinney.house import encoding as wire
+from spinney.house import envelopes as security
+from spinney.house.envelopes import PREFIX_BYTES, SIGNATURE_AT, START, VERSION, MessageId
+from spinney.house.keys import Identity, RoundKey
 
 Forgery = tuple[str, bytes, MessageId]  # the refusal, the bytes, and the message that the reader expects there
 

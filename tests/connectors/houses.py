@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from connectors.audit import Audit
-from connectors.desk import Desk
-from connectors.exchange import Clock, Exchange, SystemClock
-from connectors.keys import Identity
-from connectors.memory import History, Memory
-from connectors.rounds import CoordinatorRound, SiteRound
-from connectors.security import Rounds
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.study import Study
+from spinney.connectors.exchange import Clock, Exchange, SystemClock
+from spinney.house.audit import Audit
+from spinney.house.channel import Desk
+from spinney.house.envelopes import Rounds
+from spinney.house.keys import Identity
+from spinney.house.rounds import CoordinatorRound, SiteRound
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.storage.files import History, Memory
+from spinney.study.study import Study
 
 SITES = ("ash", "birch", "cedar")
 PATIENCE = timedelta(seconds=120)

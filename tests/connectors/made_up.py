@@ -11,10 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from connectors.pull import PullResult, pull
-from connectors.site_file import SiteSettings
-from connectors.vault import Vault
-from spinney.study import Study
+from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import SiteSettings
+from spinney.study.study import Study
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 WEIGHT = "http://loinc.org|29463-7"

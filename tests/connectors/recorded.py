@@ -9,12 +9,12 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from connectors import wire
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.federation import Message
-from spinney.messages import Weights
+from spinney.federation.messages import Weights
+from spinney.federation.seam import Message
+from spinney.house import encoding as wire
+from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.simulate import InProcess, simulate
-from spinney.study import Study
+from spinney.study.study import Study
 
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
 ROUNDS = (

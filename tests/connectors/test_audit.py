@@ -16,8 +16,8 @@ from typing import Literal
 
 import pytest
 
-from connectors import wire
-from connectors.audit import WHAT, Audit, AuditBroken, Entry, Line, NoExport, differences, exported
+from spinney.house import encoding as wire
+from spinney.house.audit import WHAT, Audit, AuditBroken, Entry, Line, NoExport, differences, exported
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 SENT = Entry(direction="sent", kind="Description", peer="oak", study="wood", round=7, bytes=812, digest="d" * 64)
@@ -236,7 +236,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from connectors.audit import Audit, Entry
+from spinney.house.audit import Audit, Entry
 log, name, times = Audit(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.champion import incumbent_of
-from connectors.encoded import read_encoded
-from connectors.grown import forget_grown, unseen_by
-from connectors.registry import Registry, lineage_of
-from connectors.site_night import Part as Night
-from connectors.vault import Vault, digest_of
-from connectors.village import Village
-from spinney.parts import Part
-from spinney.study import Study
+from spinney.cohort.encoded import read_encoded
+from spinney.cohort.tree_membership import forget_grown, unseen_by
+from spinney.cohort.vault import Vault, digest_of
+from spinney.connectors.mlflow import Registry, lineage_of
+from spinney.demo.federation import Village
+from spinney.house.champion import incumbent_of
+from spinney.house.site_night import Part as Night
+from spinney.rows.parts import Part
+from spinney.study.study import Study
 from tests.connectors.test_nights import SITES, night
 from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_village

@@ -18,14 +18,14 @@ from distributed import LocalCluster
 from distributed.security import Security
 from pydantic import ValidationError
 
-from connectors import dask_cluster
-from connectors.dask_cluster import ClusterFailed, DaskSettings, cluster_of, reach
-from connectors.doctor_reach import examine
-from connectors.site_file import read_site
-from connectors.village import COORDINATOR
-from spinney.export import Rounding, export_forest
-from spinney.grow import Grown, grow
-from spinney.settings import ForestSettings
+from spinney.configuration.site import read_site
+from spinney.connectors import dask_cluster
+from spinney.connectors.dask_cluster import ClusterFailed, DaskSettings, cluster_of, reach
+from spinney.demo.federation import COORDINATOR
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import Grown, grow
+from spinney.house.doctor_reach import examine
+from spinney.study.settings import ForestSettings
 from tests.nights import others
 from tests.villages import breast_study, breast_village, simulated
 

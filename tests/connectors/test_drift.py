@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.drift import LARGE, SLIGHT, drift, last_cohort
-from connectors.vault import Vault
-from spinney.study import Study
+from spinney.cohort.drift import LARGE, SLIGHT, drift, last_cohort
+from spinney.cohort.vault import Vault
+from spinney.study.study import Study
 
 STUDY = Study.model_validate(
     {

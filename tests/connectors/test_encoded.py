@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.encoded import encode_table, read_encoded, write_encoded
-from connectors.vault import CohortRef, Vault
+from spinney.cohort.encoded import encode_table, read_encoded, write_encoded
+from spinney.cohort.vault import CohortRef, Vault
 from spinney.errors import SourceFailed
-from spinney.study import Study
+from spinney.study.study import Study
 
 WORDS = {"name": "arrays", "features": [{"name": "a", "kind": "binary"}], "label": {"name": "y"}}
 STUDY = Study.model_validate(WORDS)

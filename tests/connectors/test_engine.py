@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from connectors import engine, relevant
-from connectors.vault import Vault
+from spinney.cohort import engine
+from spinney.cohort import selected_events as relevant
+from spinney.cohort.vault import Vault
 from spinney.errors import CohortRejected
 from tests.connectors.made_up import (
     GLUCOSE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.errands import title
-from spinney.messages import EnrolOrder, FillOrder, GrowOrder
+from spinney.federation.messages import EnrolOrder, FillOrder, GrowOrder
+from spinney.house.step_titles import title
 from tests.connectors.recorded import messages, wood
 
 ORDERS = {name: one for name, one in messages().items() if name.endswith("Order") and name != "CombineOrder"}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from connectors.bench import open_bench
-from connectors.events import ROW_GROUP, Staged, stage
-from connectors.fhir_check import invalid_ids
-from connectors.fhir_shapes import SHAPES
-from connectors.sources import Pulled
+from spinney.cohort.events import ROW_GROUP, Staged, stage
+from spinney.connectors.duck import open_bench
+from spinney.connectors.fhir.check import invalid_ids
+from spinney.connectors.fhir.shapes import SHAPES
+from spinney.connectors.sources import Pulled
 from spinney.errors import SourceFailed
 from tests.connectors.made_up import coded, encounter, event, observation, patient
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.exchange import (
+from spinney.connectors.exchange import (
     Address,
     BadAddress,
     Exchange,
@@ -28,7 +28,7 @@ from connectors.exchange import (
     TransientExchangeError,
     Unreadable,
 )
-from connectors.exchange.folder import Folder
+from spinney.connectors.exchange.places.folder import Folder
 from tests.servers.exchange_contract import GROW, START, ExchangeContract, FakeClock, at, kill_in_the_middle, writer
 from tests.servers.relay import Relay
 from tests.servers.seaweed import BUCKET, READER_KEY, READER_SECRET, SECRET, Seaweed

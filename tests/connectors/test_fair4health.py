@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from connectors.fair4health import Imported, import_feature_set
-from connectors.study_file import read_study, write_study
+from spinney.configuration.study_file import read_study, write_study
+from spinney.connectors.fair4health import Imported, import_feature_set
 from spinney.errors import StudyInvalid
 
 READMITTED = {"name": "Readmitted", "fhir_query": "/Encounter", "fhir_path": "value:readmission:30"}

@@ -18,20 +18,21 @@ from typing import Any
 
 import pytest
 
-from connectors import security, wire
-from connectors.desk import Desk
-from connectors.exchange import Address, BadAddress, Exchange, ObjectTooLarge
-from connectors.exchange.folder import Folder
-from connectors.keys import Identity, RoundKey
-from connectors.letters import Ask, Opening, Order, Over, ask_name
-from connectors.rounds import CoordinatorRound, Post
-from connectors.security import MessageId, Replayed, Rounds, UnknownSender
-from spinney.cohort import Cohort
+from spinney.connectors.exchange import Address, BadAddress, Exchange, ObjectTooLarge
+from spinney.connectors.exchange.places.folder import Folder
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Card, Decline, Message, Parcel
-from spinney.messages import Invitation, Signature
+from spinney.federation.messages import Invitation, Signature
+from spinney.federation.seam import Card, Decline, Message, Parcel
+from spinney.house import encoding as wire
+from spinney.house import envelopes as security
+from spinney.house.channel import Desk
+from spinney.house.envelopes import MessageId, Replayed, Rounds, UnknownSender
+from spinney.house.keys import Identity, RoundKey
+from spinney.house.round_messages import Ask, Opening, Order, Over, ask_name
+from spinney.house.rounds import CoordinatorRound, Post
+from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.study.study import Study
 from tests.connectors.forgeries import REFUSALS, Forger, letter
 from tests.connectors.houses import PATIENCE, SITES, World, small_cohorts, small_study
 

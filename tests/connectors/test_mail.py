@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.mail import MailSettings, compose, send
+from spinney.connectors.smtp import MailSettings, compose, send
 from tests.servers.sinks import MailSink
 
 

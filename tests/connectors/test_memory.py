@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from connectors.memory import DiskFull, History, Memory, MemoryDamaged, room_in
+from spinney.storage.files import DiskFull, History, Memory, MemoryDamaged, room_in
 
 
 @pytest.mark.parametrize("value", [b"\x00\xff", "words", np.arange(6).reshape(2, 3), np.array([True, False])])

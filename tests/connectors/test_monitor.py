@@ -12,11 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from connectors.monitor import FEWEST_ROWS, MOST_WINDOWS, Watch, promised, watched, windows_of
-from connectors.predictions import Predictions, forget_predictions
-from connectors.vault import Vault
-from spinney.metrics import Figure
-from spinney.settings import Choice
+from spinney.choice.metrics import Figure
+from spinney.cohort.vault import Vault
+from spinney.scoring.monitor import FEWEST_ROWS, MOST_WINDOWS, Watch, promised, watched, windows_of
+from spinney.scoring.predictions import Predictions, forget_predictions
+from spinney.study.settings import Choice
 from tests.spinney.federations import study
 
 CHOICE = Choice(bootstrap=200)

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from connectors import wire
-from connectors.coordinator_night import CoordinatorNights
-from connectors.encoded import write_encoded
-from connectors.house import read_coordinator
-from connectors.letters import Ask, Opening
-from connectors.night import AlreadyRunning
-from connectors.papers import Papers
-from connectors.pull import pull
-from connectors.rounds import SiteRound
-from connectors.security import Replayed
-from connectors.site_file import read_site
-from connectors.site_night import NotOpened, Part, SiteNights, told
-from connectors.study_file import write_study
-from connectors.village import COORDINATOR, Village
+from spinney.cohort.encoded import write_encoded
+from spinney.cohort.pull import pull
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.configuration.study_file import write_study
+from spinney.demo.federation import COORDINATOR, Village
 from spinney.errors import Declined
+from spinney.house import encoding as wire
+from spinney.house.approvals import Papers
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.envelopes import Replayed
+from spinney.house.nights import AlreadyRunning
+from spinney.house.round_messages import Ask, Opening
+from spinney.house.rounds import SiteRound
+from spinney.house.site_night import NotOpened, Part, SiteNights, told
 from tests.nights import others, site_night
 from tests.villages import breast_study, breast_village, simulated
 

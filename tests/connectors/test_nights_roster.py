@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from connectors import wire
-from connectors.coordinator_night import CoordinatorNights
-from connectors.exchange import SystemClock
-from connectors.house import read_coordinator
-from connectors.joining import change_roster, newest_of, rotated, signing
-from connectors.keys import Identity, KeyRing
-from connectors.papers import NotApproved, Papers
-from connectors.renewal import LONGEST_WAIT, effective_roster
-from connectors.roster import Roster, admit, dismiss, invite, join, rotation
-from connectors.rounds import Opening
-from connectors.security import MessageId, seal
-from connectors.site_file import read_site
-from connectors.site_night import Found, SiteNights
-from connectors.village import COORDINATOR, Village
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.connectors.exchange import SystemClock
+from spinney.demo.federation import COORDINATOR, Village
 from spinney.errors import Declined
+from spinney.house import encoding as wire
+from spinney.house.approvals import NotApproved, Papers
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.envelopes import MessageId, seal
+from spinney.house.joining import change_roster, newest_of, rotated, signing
+from spinney.house.keys import Identity, KeyRing
+from spinney.house.renewal import LONGEST_WAIT, effective_roster
+from spinney.house.roster import Roster, admit, dismiss, invite, join, rotation
+from spinney.house.rounds import Opening
+from spinney.house.site_night import Found, SiteNights
 from tests.nights import others
 from tests.villages import breast_study, breast_village, simulated
 

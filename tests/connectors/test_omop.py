@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from connectors.pull import PullReport, pull
-from connectors.site_file import SiteSettings, read_site
-from connectors.study_file import read_study
-from connectors.vault import Vault
+from spinney.cohort.pull import PullReport, pull
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import SiteSettings, read_site
+from spinney.configuration.study_file import read_study
 from tests.connectors.conftest import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"

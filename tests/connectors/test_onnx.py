@@ -10,9 +10,9 @@ import onnx
 import onnxruntime
 import pytest
 
-from connectors.registry import RegistryFailed
-from connectors.registry.graph import TOLERANCE, made_up_rows, onnx_model, raw_values, write_onnx
-from spinney.model import FederatedForest
+from spinney.choice.model import FederatedForest
+from spinney.connectors.mlflow import RegistryFailed
+from spinney.connectors.mlflow.graph import TOLERANCE, made_up_rows, onnx_model, raw_values, write_onnx
 from spinney.simulate import simulate
 from tests.spinney.test_measure import cohort, study
 
@@ -65,7 +65,7 @@ def test_it_follows_every_kind_of_model(model, tmp_path: Path, changes):
 
 def test_a_graph_that_says_something_else_is_not_written(model, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(
-        "connectors.registry.graph.onnx_model", lambda _: onnx_model(changed(model, calibration=(2, 1)))
+        "spinney.connectors.mlflow.graph.onnx_model", lambda _: onnx_model(changed(model, calibration=(2, 1)))
     )
     with pytest.raises(RegistryFailed, match=r"differs by .* from ours, so it is not written"):
         write_onnx(model, tmp_path / "model.onnx")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.keys import Identity
-from connectors.papers import NotApproved, Papers, papers_in
-from connectors.roster import Roster, RosterRefused, admit, dismiss, found, invite, join
-from connectors.study_file import write_study
+from spinney.configuration.study_file import write_study
 from spinney.errors import StudyInvalid
-from spinney.study import Study
+from spinney.house.approvals import NotApproved, Papers, papers_in
+from spinney.house.keys import Identity
+from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found, invite, join
+from spinney.study.study import Study
 
 OAK, ASH, BEECH = Identity.new(), Identity.new(), Identity.new()
 FEATURES = [{"name": "age", "kind": "continuous", "range": [0, 120]}]

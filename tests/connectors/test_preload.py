@@ -7,7 +7,7 @@ import sys
 
 WAITING = """
 import sys
-from connectors import preload
+from spinney.tasks import preload
 
 preload.quiet_mlflow = lambda: None
 {change}

@@ -12,12 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from connectors.pull import PullResult, pull
-from connectors.site_file import SiteSettings, read_site
-from connectors.vault import Vault
+from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import SiteSettings, read_site
 from spinney.errors import CohortRejected, SourceFailed, StudyInvalid
-from spinney.parts import Part, parts_by_hash
-from spinney.study import Study
+from spinney.rows.parts import Part, parts_by_hash
+from spinney.study.study import Study
 from tests.connectors.made_up import (
     NOW,
     RIPENER,

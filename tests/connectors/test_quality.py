@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.checked import Checked, check_cohort
-from connectors.quality import QualityReport, RuleResult, check
-from connectors.vault import CohortRef, Vault
+from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.vault import CohortRef, Vault
+from spinney.connectors.great_expectations.quality import QualityReport, RuleResult, check
 from spinney.errors import CohortRejected
-from spinney.study import Study
+from spinney.study.study import Study
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
@@ -207,9 +207,9 @@ def watch(event, arguments):
         seen.append(f"{event} {arguments[0]}")
 
 sys.addaudithook(watch)
-from connectors.checked import Checked, check_cohort
-from connectors.vault import CohortRef
-from spinney.study import Study
+from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.vault import CohortRef
+from spinney.study.study import Study
 
 class Counts:
     read, quarantined = Counter(Observation=1), Counter()

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from connectors.house import RegistrySettings
-from connectors.registry import LATE, Registry, RegistryFailed, Version, lineage_of, store
-from spinney.saved import ModelRefused
+from spinney.choice.saved import ModelRefused
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import LATE, Registry, RegistryFailed, Version, lineage_of, store
 from tests.servers.migrated import registry_in
 from tests.spinney.federations import Wood, cohorts, study
 
@@ -179,8 +179,8 @@ def test_the_next_round_is_the_next_version_and_the_candidate(registry, wood):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from connectors.house import RegistrySettings
-from connectors.registry import Registry
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import Registry
 from tests.connectors.test_registry import register
 from tests.spinney.federations import Wood, cohorts, study
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.audit import Audit
-from connectors.exchange import Address, Exchange
-from connectors.keys import Identity, KeyRing
-from connectors.papers import NotApproved, Papers
-from connectors.renewal import (
+from spinney.connectors.exchange import Address, Exchange
+from spinney.house.approvals import NotApproved, Papers
+from spinney.house.audit import Audit
+from spinney.house.keys import Identity, KeyRing
+from spinney.house.renewal import (
     LONGEST_WAIT,
     ApprovedRoster,
     InForce,
@@ -23,7 +23,7 @@ from connectors.renewal import (
     renew_roster,
     signer,
 )
-from connectors.roster import Roster, RosterRefused, admit, dismiss, found, invite, join, rotate, rotation
+from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found, invite, join, rotate, rotation
 
 DIGEST = "5" * 64
 

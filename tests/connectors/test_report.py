@@ -11,14 +11,14 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from connectors.report import write_round_report, write_site_report
-from connectors.report_facts import NightFacts, Standing, steps_in
-from connectors.report_html import el, page, size, table
-from connectors.report_round import round_page
-from connectors.report_site import site_page
-from connectors.report_svg import PENS, site_map
-from connectors.report_words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
-from spinney.outcome import Newest
+from spinney.choice.outcome import Newest
+from spinney.reports.facts import NightFacts, Standing, steps_in
+from spinney.reports.html import el, page, size, table
+from spinney.reports.round import round_page
+from spinney.reports.site import site_page
+from spinney.reports.svg import PENS, site_map
+from spinney.reports.words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
+from spinney.reports.write import write_round_report, write_site_report
 from tests.reported import AT, SITES, night_facts, round_facts, watch, wood
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors import security
-from connectors.keys import Identity, fingerprint
-from connectors.roster import (
+from spinney.house import envelopes as security
+from spinney.house.envelopes import MessageId, WrongSignature, seal
+from spinney.house.keys import Identity, fingerprint
+from spinney.house.roster import (
     Changes,
     Invite,
     Joining,
@@ -30,7 +31,6 @@ from connectors.roster import (
     rotation,
     write_document,
 )
-from connectors.security import MessageId, WrongSignature, seal
 
 DIGEST = "5" * 64
 COORDINATOR, ASH, BEECH = Identity.new(), Identity.new(), Identity.new()

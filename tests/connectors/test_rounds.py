@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from connectors.audit import Audit
-from connectors.desk import Desk
-from connectors.rounds import CoordinatorRound, Over, SiteRound
 from spinney.algorithms import ALGORITHMS
-from spinney.cohort import Cohort
-from spinney.federation import Message
+from spinney.federation.seam import Message
+from spinney.house.audit import Audit
+from spinney.house.channel import Desk
+from spinney.house.rounds import CoordinatorRound, Over, SiteRound
+from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.study.study import Study
 from tests.connectors.houses import PATIENCE, SITES, World, small_cohorts, small_study
 
 

@@ -13,17 +13,17 @@ import pytest
 from fhir.resources.R4B.riskassessment import RiskAssessment
 from sqlalchemy import create_engine, text
 
-from connectors.handover import Handover
-from connectors.pull import OpenRows, pull_open
-from connectors.score_fhir import assessment, write_fhir
-from connectors.score_table import _table, replace, write_table
-from connectors.scores import Score, Source, apply, to_write
-from connectors.scores_file import ScoresFhir, ScoresTable
-from connectors.site_file import SiteSettings, read_site
+from spinney.choice.model import FederatedForest
+from spinney.cohort.handover import Handover
+from spinney.cohort.pull import OpenRows, pull_open
+from spinney.configuration.scores import ScoresFhir, ScoresTable
+from spinney.configuration.site import SiteSettings, read_site
 from spinney.errors import SourceFailed, StudyInvalid
-from spinney.model import FederatedForest
+from spinney.scoring.scores import Score, Source, apply, to_write
+from spinney.scoring.write_fhir import assessment, write_fhir
+from spinney.scoring.write_table import _table, replace, write_table
 from spinney.simulate import pooled_forest
-from spinney.study import Study
+from spinney.study.study import Study
 from tests.connectors import made_up
 from tests.servers.fhir_traps import Stumble
 from tests.servers.fhir_writes import FhirWrites

@@ -16,19 +16,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from connectors import security, wire
-from connectors.keys import (
-    KEY_VARIABLE,
-    Identity,
-    KeyRefused,
-    KeyRing,
-    KeysUnusable,
-    RoundKey,
-    check_round_key,
-    fingerprint,
-    verify,
-)
-from connectors.security import (
+from spinney.errors import Refused
+from spinney.house import encoding as wire
+from spinney.house import envelopes as security
+from spinney.house.envelopes import (
     CHECK_BYTES,
     MOST_RECIPIENTS,
     PREFIX_BYTES,
@@ -52,7 +43,17 @@ from connectors.security import (
     WrongSignature,
     seal,
 )
-from spinney.errors import Refused
+from spinney.house.keys import (
+    KEY_VARIABLE,
+    Identity,
+    KeyRefused,
+    KeyRing,
+    KeysUnusable,
+    RoundKey,
+    check_round_key,
+    fingerprint,
+    verify,
+)
 from tests.connectors.recorded import messages
 
 STUDY = "5" * 64
@@ -425,7 +426,7 @@ def test_a_killed_house_has_the_same_round_key_when_it_is_started_again(tmp_path
 
 def test_two_processes_of_a_house_have_the_same_round_key(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from connectors.security import Rounds\n"
+        "import sys; from pathlib import Path; from spinney.house.envelopes import Rounds\n"
         "print(Rounds(Path(sys.argv[1]), 'wood', 'ash').enter(3).public.hex())"
     )
     runs = [

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from connectors.study_file import LARGEST_FILE, read_settings, read_study, write_study
+from spinney.configuration.study_file import LARGEST_FILE, read_settings, read_study, write_study
 from spinney.errors import StudyInvalid
-from spinney.settings import Feature, ForestSettings, Label, Privacy
-from spinney.study import Study
+from spinney.study.settings import Feature, ForestSettings, Label, Privacy
+from spinney.study.study import Study
 
 GOOD = """\
 name: heart

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from connectors.summary import FeatureSummary, summarise
-from spinney.study import Study
+from spinney.cohort.summary import FeatureSummary, summarise
+from spinney.study.study import Study
 
 STUDY = Study.model_validate(
     {

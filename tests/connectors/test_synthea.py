@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine, text
 
-from connectors.pull import PullResult, pull
-from connectors.site_file import SiteSettings, read_site
-from connectors.study_file import read_study
-from connectors.vault import Vault
-from spinney.definition import EventFeature
-from spinney.study import Study
+from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import SiteSettings, read_site
+from spinney.configuration.study_file import read_study
+from spinney.study.definition import EventFeature
+from spinney.study.study import Study
 from tests.connectors.conftest import ROOT
 
 EXAMPLE = ROOT / "docs" / "examples" / "synthea"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from connectors.infer import infer_study
-from connectors.tables import patient_column, read_tables
+from spinney.cohort.infer import infer_study
+from spinney.connectors.tables import patient_column, read_tables
 from spinney.errors import SourceFailed, StudyInvalid
 
 

@@ -17,22 +17,22 @@ from pathlib import Path
 
 import pytest
 
-from connectors.coordinator_night import CoordinatorNights
-from connectors.exchange import SystemClock, TransientExchangeError
-from connectors.exchange.folder import Folder
-from connectors.house import read_coordinator
-from connectors.keys import RoundKey
-from connectors.memory import DiskFull, Memory
-from connectors.rounds import CoordinatorRound, Over
-from connectors.security import Rounds
-from connectors.site_file import read_site
-from connectors.site_night import Part, SiteNights
-from connectors.village import Village
-from spinney.cohort import Cohort
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.connectors.exchange import SystemClock, TransientExchangeError
+from spinney.connectors.exchange.places.folder import Folder
+from spinney.demo.federation import Village
 from spinney.errors import RoundVoid
-from spinney.federation import Message
+from spinney.federation.seam import Message
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.envelopes import Rounds
+from spinney.house.keys import RoundKey
+from spinney.house.rounds import CoordinatorRound, Over
+from spinney.house.site_night import Part, SiteNights
+from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.storage.files import DiskFull, Memory
+from spinney.study.study import Study
 from tests.connectors.houses import PATIENCE, SITES, World, small_cohorts, small_study
 from tests.nights import coordinator_night, others, site_night
 from tests.villages import breast_study, breast_village, simulated

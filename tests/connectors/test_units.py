@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors import units
-from connectors.units import INCONVERTIBLE, NO_UNIT, UNKNOWN, Conversion, conversion
+from spinney.connectors import units
+from spinney.connectors.units import INCONVERTIBLE, NO_UNIT, UNKNOWN, Conversion, conversion
 from tests.connectors.made_up import GLUCOSE, RIPENER, STAY, feature, observation, patient, pulled, study
 
 
@@ -105,7 +105,7 @@ def test_a_site_maps_its_own_units_and_says_which_unit_nobody_wrote(tmp_path: Pa
 def test_the_table_of_units_is_made_only_once():
     code = (
         "import gc, pint\n"
-        "from connectors.units import conversion\n"
+        "from spinney.connectors.units import conversion\n"
         "conversion('mg/dL', 'mmol/L', 180.16)\n"
         "print(sum(issubclass(type(one), pint.UnitRegistry) for one in gc.get_objects()))"
     )

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.memory import Memory
-from connectors.vault import CohortRef, Vault, digest_of
+from spinney.cohort.vault import CohortRef, Vault, digest_of
 from spinney.errors import SourceFailed
+from spinney.storage.files import Memory
 from tests.connectors.conftest import ROOT
 from tests.connectors.made_up import NOW, study
 
@@ -167,7 +167,7 @@ FULL = """
 import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from connectors.pull import pull
+from spinney.cohort.pull import pull
 from tests.connectors.made_up import patient, site, study, write, observation, STAY, RIPENER
 folder = Path(sys.argv[1])
 crowd = [observation(f"2023-01-0{1 + n % 9}T00:00:00Z", float(n)) for n in range(4000)]

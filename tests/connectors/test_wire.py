@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from connectors import wire
-from connectors.letters import Ask, Opening, Order, Over
-from connectors.security import VERSION, Header, MessageId
-from connectors.wire import MessageRefused
-from spinney.federation import Card, Decline, Digest, Message, Parcel
-from spinney.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
-from spinney.plane import SiteMap
-from spinney.secure_sum import Binding, Roll
+from spinney.federation.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
+from spinney.federation.seam import Card, Decline, Digest, Message, Parcel
+from spinney.federation.secure_sum import Binding, Roll
+from spinney.house import encoding as wire
+from spinney.house.encoding import MessageRefused
+from spinney.house.envelopes import VERSION, Header, MessageId
+from spinney.house.round_messages import Ask, Opening, Order, Over
+from spinney.rows.plane import SiteMap
 from spinney.simulate import simulate
 from tests.connectors.recorded import cohorts, messages, through_the_wire, wood
 

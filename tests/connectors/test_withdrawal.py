@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from connectors.audit import Audit
-from connectors.exchange import Address, Exchange
-from connectors.keys import Identity, KeyRing
-from connectors.papers import Papers
-from connectors.registry import Registry, lineage_of
-from connectors.village import Village
-from connectors.withdrawal import Withdrawal, obey_withdrawals, publish_withdrawal
+from spinney.connectors.exchange import Address, Exchange
+from spinney.connectors.mlflow import Registry, lineage_of
+from spinney.demo.federation import Village
+from spinney.house.approvals import Papers
+from spinney.house.audit import Audit
+from spinney.house.keys import Identity, KeyRing
+from spinney.house.withdrawal import Withdrawal, obey_withdrawals, publish_withdrawal
 from spinney.simulate import Simulation
 from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_village, simulated

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from connectors.keys import KeyRing
-from connectors.registry import CANDIDATE, CHAMPION, Registry
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import Village
-from flows.cli import main
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import CANDIDATE, CHAMPION, Registry
+from spinney.demo.federation import Village
+from spinney.flows.cli import main
+from spinney.house.keys import KeyRing
+from spinney.house.site_night import SiteNights
 from tests.connectors.test_nights import night
 from tests.villages import breast_village, registered
 
@@ -134,7 +134,7 @@ def test_a_signature_under_yes_is_none_under_no(village: Village, tmp_path: Path
 def test_an_answer_that_comes_after_the_next_night_is_about_its_own(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows.site_round import ended_before
+    from spinney.flows.site_round import ended_before
 
     nights = SiteNights(read_site(village.site_file("ash")))
     first = {**(nights.result(1) or {}), "run": "the resumed one"}
@@ -147,7 +147,7 @@ def test_an_answer_that_comes_after_the_next_night_is_about_its_own(
 
 
 def test_a_steward_is_asked_because_of_the_study_or_the_site_or_the_form_also_after_a_restart(tmp_path: Path) -> None:
-    from flows.site_round import ADMISSION, SiteRound, is_manual
+    from spinney.flows.site_round import ADMISSION, SiteRound, is_manual
 
     path = breast_village(tmp_path, SITES).site_file("ash")
     nights = SiteNights(read_site(path))

@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from flows.cli import main
-from flows.cli.examples import EXAMPLES
+from spinney.flows.cli import main
+from spinney.flows.cli.examples import EXAMPLES
 
-SPINNEY = [sys.executable, "-c", "from flows.cli import main; main(prog_name='spinney')"]
+SPINNEY = [sys.executable, "-c", "from spinney.flows.cli import main; main(prog_name='spinney')"]
 ESCAPE = "\x1b["
 
 

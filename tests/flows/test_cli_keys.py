@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.audit import Audit, Entry
-from connectors.keys import KEY_VARIABLE, Identity, KeyRing, fingerprint
-from connectors.roster import Rotation, read_document
-from flows.cli import main
+from spinney.flows.cli import main
+from spinney.house.audit import Audit, Entry
+from spinney.house.keys import KEY_VARIABLE, Identity, KeyRing, fingerprint
+from spinney.house.roster import Rotation, read_document
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
 
@@ -43,7 +43,7 @@ def spinney(*words: object) -> Result:
 def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
     heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "cryptography", "msgpack", "connectors"}
     code = (
-        "import sys\nfrom flows.cli import main\n"
+        "import sys\nfrom spinney.flows.cli import main\n"
         f"main({[*words, '--help']!r}, standalone_mode=False)\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.audit import Audit
-from connectors.registry import lineage_of
-from connectors.village import Village
-from connectors.withdrawal import Withdrawal
-from flows.cli import main
+from spinney.connectors.mlflow import lineage_of
+from spinney.demo.federation import Village
+from spinney.flows.cli import main
+from spinney.house.audit import Audit
+from spinney.house.withdrawal import Withdrawal
 from spinney.simulate import Simulation
 from tests.servers.migrated import registry_in
 from tests.villages import breast_study, breast_table, breast_village, simulated

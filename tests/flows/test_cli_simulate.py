@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.study_file import read_study
-from flows.cli import main
+from spinney.configuration.study_file import read_study
+from spinney.flows.cli import main
 
 SITES = ("ash", "beech", "cedar", "elm")
 STUDY = """\
@@ -265,10 +265,10 @@ def test_an_impossible_value_is_wrong_usage(study, tables, option):
 
 
 def test_the_options_offer_what_the_algorithms_are(study):
-    from flows.cli.simulate import ALGORITHMS, DISTANCES, SECURE_SUMS
     from spinney.algorithms import ALGORITHMS as KNOWN
     from spinney.algorithms.bofrf import Bofrf
-    from spinney.settings import Privacy
+    from spinney.flows.cli.simulate import ALGORITHMS, DISTANCES, SECURE_SUMS
+    from spinney.study.settings import Privacy
 
     assert set(ALGORITHMS) == set(KNOWN)
     assert Bofrf.model_json_schema()["properties"]["distance"]["enum"] == DISTANCES

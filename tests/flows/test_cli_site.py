@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.site_file import read_site
-from connectors.vault import Vault
-from flows.cli import main
-from flows.cli.site_show import PullProgress
+from spinney.cohort.vault import Vault
+from spinney.configuration.site import read_site
+from spinney.flows.cli import main
+from spinney.flows.cli.site_show import PullProgress
 from tests.connectors.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
 
@@ -390,7 +390,9 @@ def test_a_bad_age_to_forget_is_wrong_usage(folder: Path) -> None:  # noqa: ARG0
 def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
     heavy = {"numpy", "pandas", "pydantic", "prefect", "duckdb", "great_expectations", "rich", "connectors"}
     call = f"main({['site', *words, '--help']!r}, standalone_mode=False)"
-    code = f"import sys\nfrom flows.cli import main\n{call}\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
+    code = (
+        f"import sys\nfrom spinney.flows.cli import main\n{call}\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
+    )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert answer.stdout.startswith("Usage:")
     assert answer.stdout.endswith("HEAVY []\n")
@@ -402,7 +404,7 @@ MODELS = {"sklearn", "great_expectations", "mlflow"}
 
 @pytest.mark.parametrize(
     ("module", "heavy"),
-    [("connectors.site_file", TABLES | MODELS), ("flows.site_round", MODELS)],
+    [("spinney.configuration.site", TABLES | MODELS), ("spinney.flows.site_round", MODELS)],
     ids=["read", "serve"],
 )
 def test_whoever_only_reads_site_yaml_or_serves_flows_does_not_wait_for_what_a_night_needs(
@@ -414,7 +416,7 @@ def test_whoever_only_reads_site_yaml_or_serves_flows_does_not_wait_for_what_a_n
 
 
 def test_what_imports_make_is_not_looked_through_for_garbage_again_and_again() -> None:
-    code = "import gc, flows.site_round\nprint(gc.get_stats()[2]['collections'])"
+    code = "import gc, spinney.flows.site_round\nprint(gc.get_stats()[2]['collections'])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert answer.stdout == "0\n"
 

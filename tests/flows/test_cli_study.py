@@ -11,9 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.study_file import read_study
-from flows.cli import main
+from spinney.configuration.study_file import read_study
 from spinney.errors import StudyInvalid
+from spinney.flows.cli import main
 
 STUDY = "name: heart\nfeatures:\n  - {name: smoker, kind: binary}\nlabel: {name: died}\n"
 
@@ -39,7 +39,7 @@ def demo_folder(tmp_path):
 def test_help_is_there_before_anything_heavy_is_imported(words):
     heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "yaml", "rich", "connectors"}
     code = (
-        "import sys\nfrom flows.cli import main\n"
+        "import sys\nfrom spinney.flows.cli import main\n"
         f"main({[*words, '--help']!r}, standalone_mode=False)\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

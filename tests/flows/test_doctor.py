@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.doctor import LOCK, check_versions
-from connectors.keys import KEY_VARIABLE, KeyRing
-from connectors.world.fhir_server import FhirServer
-from flows.cli import main
+from spinney.demo.fhir_server import FhirServer
+from spinney.flows.cli import main
+from spinney.house.doctor import LOCK, check_versions
+from spinney.house.keys import KEY_VARIABLE, KeyRing
 
 NOBODY = 65534
 DEAD = "http://127.0.0.1:1"  # no program may listen there without being root, and none does
@@ -198,8 +198,8 @@ def test_an_exchange_that_may_only_be_read_is_wrong(house: Path, shared: Path) -
     shared.chmod(0o555)
     user = os.geteuid()
     house.chmod(0o755)
-    from connectors.doctor_reach import Clocks, check_exchange
-    from connectors.site_file import read_site
+    from spinney.configuration.site import read_site
+    from spinney.house.doctor_reach import Clocks, check_exchange
 
     site = read_site("site.yaml")
     try:

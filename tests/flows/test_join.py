@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.audit import Audit
-from connectors.keys import KEY_VARIABLE
-from connectors.papers import Papers
-from flows.cli import main
+from spinney.flows.cli import main
+from spinney.house.approvals import Papers
+from spinney.house.audit import Audit
+from spinney.house.keys import KEY_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "joining.md").read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def joined(wood: Path) -> Papers:
 def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
     heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "cryptography", "connectors", "yaml"}
     code = (
-        "import sys\nfrom flows.cli import main\n"
+        "import sys\nfrom spinney.flows.cli import main\n"
         f"main({[*words, '--help']!r}, standalone_mode=False)\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from connectors.audit import Audit
-from connectors.registry import Registry
-from connectors.site_file import read_site
-from connectors.study_file import write_study
-from connectors.village import COORDINATOR, Village
-from flows.cli import main
+from spinney.configuration.site import read_site
+from spinney.configuration.study_file import write_study
+from spinney.connectors.mlflow import Registry
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.flows.cli import main
+from spinney.house.audit import Audit
 from tests.nights import others
 from tests.villages import breast_study, breast_village, registered, simulated
 

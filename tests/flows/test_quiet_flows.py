@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from spinney.errors import SourceFailed, SpinneyError
-from tasks.quiet import StepFailed, quiet
+from spinney.tasks.guarded import StepFailed, quiet
 
 FLOWS = {
     "site_round": "read_site",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flows.cli import main
+from spinney.flows.cli import main
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")

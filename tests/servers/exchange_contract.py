@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from connectors.exchange import (
+from spinney.connectors.exchange import (
     Address,
     Exchange,
     ExchangeDenied,
@@ -32,7 +32,7 @@ GROW = Address("heart", "north", 7, "grow", 1)
 LONG_AGO, IN_AN_HOUR = timedelta(hours=-1), timedelta(hours=1)
 WRITER = """
 import json, resource, signal, sys
-from connectors.exchange import Address, Exchange
+from spinney.connectors.exchange import Address, Exchange
 order = json.load(sys.stdin)
 if order["most"]:
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

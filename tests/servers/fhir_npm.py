@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connectors import locks
+from spinney.storage import locks
 
 HERE = Path(__file__).parents[1] / "services" / "fhir-server"
 INSTALLED = HERE / "node_modules" / ".package-lock.json"  # written when all is there

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connectors.house import RegistrySettings
-from connectors.registry import Registry
-from connectors.registry.store import ensure_database
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import Registry
+from spinney.connectors.mlflow.store import ensure_database
 
 
 def registry_in(home: Path) -> Registry:

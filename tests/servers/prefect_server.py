@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from flows.world import prefect_server
-from flows.world.prefect_server import clean_environment, migrated_database, quiet_settings
+from spinney.flows.demo import prefect_server
+from spinney.flows.demo.prefect_server import clean_environment, migrated_database, quiet_settings
 
 __all__ = [
     "PrefectServer",

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from connectors.admission import admission_of
-from connectors.keys import Identity, KeyRing
-from connectors.registry import CANDIDATE, CHAMPION
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import COORDINATOR, Village
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import CANDIDATE, CHAMPION
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.house.admission import admission_of
+from spinney.house.keys import Identity, KeyRing
+from spinney.house.site_night import SiteNights
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer

@@ -15,13 +15,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from connectors import rounds, security, site_night
-from connectors.vault import CohortRef
-from connectors.village import Village, found_village
-from connectors.world.history import make_history
-from connectors.world.hospitals import make_hospitals
-from connectors.world.site import site_settings, world_study, write_data
-from spinney.study import Study
+from spinney.cohort.vault import CohortRef
+from spinney.demo.federation import Village, found_village
+from spinney.demo.history import make_history
+from spinney.demo.hospitals import make_hospitals
+from spinney.demo.site import site_settings, world_study, write_data
+from spinney.house import envelopes as security
+from spinney.house import rounds, site_night
+from spinney.study.study import Study
 from tests.chaos.forked import end_of, start_house
 from tests.chaos.house import KILL_AT
 from tests.nights import others
@@ -92,7 +93,7 @@ def store_the_worst() -> None:
     """Let errors be pickled with all that they came from, as Dask does for errors that it knows when it is imported."""
     import distributed.utils
 
-    import flows.site_round  # noqa: F401 (has ours)
+    import spinney.flows.site_round  # noqa: F401 (has ours)
 
     distributed.utils.tblib.pickling_support.install()  # once more, in case it was imported before ours
 
@@ -150,7 +151,7 @@ def flow(nights: Nights) -> str:
     """The site's night as a flow: how the server shows its end."""
     from prefect.client.orchestration import get_client
 
-    from flows.site_round import SiteRound, site_round
+    from spinney.flows.site_round import SiteRound, site_round
 
     ended: Any = site_round(SiteRound(site=nights.village.site_file(nights.site)), return_state=True)
     with get_client(sync_client=True) as client:
@@ -186,7 +187,7 @@ def broken_rule(nights: Nights, patch: pytest.MonkeyPatch) -> str:  # noqa: ARG0
 
 def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
     """A library that quotes the cell which it can't read, and the error before it, too."""
-    import tasks.cohort
+    import spinney.tasks.cohort
 
     def encode(*_: Any) -> Any:
         try:
@@ -194,7 +195,7 @@ def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
         except ValueError as first:
             raise TypeError(f"no encoding for {WORDS['record number']} = {VALUE}") from first
 
-    patch.setattr(tasks.cohort, "write_encoded", encode)
+    patch.setattr(spinney.tasks.cohort, "write_encoded", encode)
     return flow(nights)
 
 

@@ -17,13 +17,13 @@ import pytest
 import yaml
 from sqlalchemy import make_url
 
-from connectors.audit import Audit
-from connectors.vault import PSEUDONYM_BYTES, Vault
-from connectors.world.history import make_history
-from connectors.world.site import world_study
-from connectors.world.table import finished_table
-from flows.world.setting import World
-from spinney.cohort import cohort_from_frame
+from spinney.cohort.vault import PSEUDONYM_BYTES, Vault
+from spinney.demo.history import make_history
+from spinney.demo.site import world_study
+from spinney.demo.table import finished_table
+from spinney.flows.demo.setting import World
+from spinney.house.audit import Audit
+from spinney.rows.cohort import cohort_from_frame
 from spinney.simulate import simulate
 from tests.names import refused_by_windows
 from tests.servers.prefect_server import wait_until

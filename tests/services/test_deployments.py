@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from click.testing import CliRunner, Result
 
-from connectors.village import Village
+from spinney.demo.federation import Village
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import add_settings
 from tests.villages import breast_village
@@ -33,7 +33,7 @@ def client(prefect_server: PrefectServer) -> Iterator[Any]:
 
 
 def spinney(*arguments: object) -> Result:
-    from flows.cli import main
+    from spinney.flows.cli import main
 
     return CliRunner().invoke(main, [str(one) for one in arguments])
 
@@ -94,7 +94,7 @@ def test_the_coordinator_has_a_deployment_of_its_own(village: Village, client: A
     answer = spinney("coordinator", "deploy", "--coordinator", village.coordinator_file)
     assert "coordinator-round/coordinator-breast: 30 1 * * * Europe/Berlin" in answer.output
     deployment = client.read_deployment_by_name("coordinator-round/coordinator-breast")
-    assert deployment.entrypoint == "flows.coordinator_round.coordinator_round"
+    assert deployment.entrypoint == "spinney.flows.coordinator_round.coordinator_round"
     assert deployment.parameters == {"night": {"coordinator": str(village.coordinator_file), "study": "breast"}}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.exchange import Address, Exchange, ExchangeDenied, TransientExchangeError
+from spinney.connectors.exchange import Address, Exchange, ExchangeDenied, TransientExchangeError
 from tests.servers.exchange_contract import GROW, ExchangeContract, at, kill_in_the_middle, writer
 from tests.servers.openssh import OpenSsh
 from tests.servers.relay import Relay

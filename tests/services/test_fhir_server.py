@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from connectors.pull import PullResult, pull
-from connectors.site_file import AnySource, SiteSettings
-from connectors.sources import Wanted
-from connectors.sources.fhir_bulk import FhirBulkSettings
-from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
-from connectors.sources.files import FilesSettings
-from connectors.study_file import read_study
+from spinney.cohort.pull import PullResult, pull
+from spinney.configuration.site import AnySource, SiteSettings
+from spinney.configuration.study_file import read_study
+from spinney.connectors.sources import Wanted
+from spinney.connectors.sources.fhir_bulk import FhirBulkSettings
+from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
+from spinney.connectors.sources.files import FilesSettings
 from tests.servers.fhir_npm import serving
 from tests.servers.fhir_traps import FhirTraps
 

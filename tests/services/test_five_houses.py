@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from connectors.coordinator_night import CoordinatorNights
-from connectors.house import read_coordinator
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import COORDINATOR, Village
+from spinney.configuration.house import read_coordinator
+from spinney.configuration.site import read_site
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.site_night import SiteNights
 from tests.chaos.forked import end_of, start_house
 from tests.servers.migrated import registry_in
 from tests.servers.openssh import OpenSsh

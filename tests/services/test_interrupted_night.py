@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.registry import CHAMPION
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import COORDINATOR
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import CHAMPION
+from spinney.demo.federation import COORDINATOR
+from spinney.house.site_night import SiteNights
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until

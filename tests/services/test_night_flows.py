@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from connectors.registry import CHAMPION, Registry
-from connectors.site_file import read_site
-from connectors.village import Village
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import CHAMPION, Registry
+from spinney.demo.federation import Village
 from tests.nights import leave_old
 from tests.servers.prefect_server import PrefectServer
 from tests.villages import breast_study, breast_village, simulated
@@ -31,8 +31,8 @@ def over(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer
 
 def night(village: Village) -> dict[str, dict[str, Any]]:
     """All houses at once, in threads."""
-    from flows.coordinator_round import CoordinatorRound, coordinator_round
-    from flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
+    from spinney.flows.site_round import SiteRound, site_round
 
     with ThreadPoolExecutor(len(village.sites) + 1) as pool:
         running = {name: pool.submit(site_round, SiteRound(site=village.site_file(name))) for name in village.sites}
@@ -48,7 +48,7 @@ def champion(village: Village, name: str) -> Any:
 
 
 def test_a_night_of_flows_gives_the_simulation_s_model_and_one_version_each(over: Night) -> None:
-    from flows.site_round import SiteRound, site_round
+    from spinney.flows.site_round import SiteRound, site_round
 
     village, results = over
     study = breast_study(schedule={"answer_minutes": 5, "opening_minutes": 5})

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connectors import locks
-from flows.world.prefect_server import template_file
+from spinney.flows.demo.prefect_server import template_file
+from spinney.storage import locks
 from tests.servers.prefect_server import PrefectServer, migrated_database
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600)]

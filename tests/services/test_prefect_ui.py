@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prefect.client.schemas.objects import FlowRun
 
-from connectors.village import COORDINATOR, Village
+from spinney.demo.federation import COORDINATOR, Village
 from tests.servers.chromium import Browser, chromium, executable
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, Serving, add_settings, await_state

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from connectors.house import RegistrySettings
-from connectors.registry import Registry, lineage_of
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import Registry, lineage_of
 from tests.connectors.test_registry import frame
 from tests.servers.migrated import registry_in
 from tests.spinney.federations import Wood, cohorts, study

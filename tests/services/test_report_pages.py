@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.report import write_round_report, write_site_report
-from connectors.report_facts import NightFacts
+from spinney.reports.facts import NightFacts
+from spinney.reports.write import write_round_report, write_site_report
 from tests.reported import AT, night_facts, round_facts, wood
 from tests.servers.chromium import Browser, chromium, executable
 

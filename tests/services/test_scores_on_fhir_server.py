@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connectors.score_fhir import write_fhir
-from connectors.scores import Score, Source
-from connectors.scores_file import ScoresFhir
+from spinney.configuration.scores import ScoresFhir
+from spinney.scoring.scores import Score, Source
+from spinney.scoring.write_fhir import write_fhir
 from tests.servers.fhir_npm import serving
 from tests.spinney.federations import study
 

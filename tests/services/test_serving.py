@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 
-from connectors.village import Village
+from spinney.demo.federation import Village
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, SPINNEY, Serving, add_settings, await_state, run_of, start
 from tests.servers.sinks import HttpSink, MailSink
@@ -35,7 +35,7 @@ def served(server: PrefectServer, village: Village, name: str) -> Serving:
 
 
 def spinney(*arguments: object) -> Result:
-    from flows.cli import main
+    from spinney.flows.cli import main
 
     return CliRunner().invoke(main, [str(one) for one in arguments])
 

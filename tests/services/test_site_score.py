@@ -10,15 +10,15 @@ import pytest
 import yaml
 from sqlalchemy import create_engine, text
 
-from connectors.predictions import Predictions
-from connectors.pull import pull
-from connectors.registry import Registry
-from connectors.score_night import NoChampion, watch
-from connectors.site_file import read_site
-from connectors.site_night import SiteNights
-from connectors.village import Village
-from flows.site_monitor import BelowPromise, SiteMonitor, site_monitor
-from flows.site_score import SiteScore, site_score
+from spinney.cohort.pull import pull
+from spinney.configuration.site import read_site
+from spinney.connectors.mlflow import Registry
+from spinney.demo.federation import Village
+from spinney.flows.site_monitor import BelowPromise, SiteMonitor, site_monitor
+from spinney.flows.site_score import SiteScore, site_score
+from spinney.house.site_night import SiteNights
+from spinney.scoring.predictions import Predictions
+from spinney.scoring.score_night import NoChampion, watch
 from tests.nights import others
 from tests.servers.fhir_writes import FhirWrites
 from tests.servers.prefect_server import PrefectServer

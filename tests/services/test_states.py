@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from connectors import rounds
-from connectors.audit import Audit
-from connectors.exchange import SystemClock
-from connectors.memory import Memory, room_in
-from connectors.night import HouseNights
-from connectors.village import COORDINATOR, Village
+from spinney.connectors.exchange import SystemClock
+from spinney.demo.federation import COORDINATOR, Village
+from spinney.house import rounds
+from spinney.house.audit import Audit
+from spinney.house.nights import HouseNights
+from spinney.storage.files import Memory, room_in
 from tests.nights import coordinator_night, leave_old, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
@@ -51,8 +51,8 @@ def flow_of(village: Village, house: str) -> Shown:
     """One night of a house as a flow, and what the server says of it afterwards."""
     from prefect.client.orchestration import get_client
 
-    from flows.coordinator_round import CoordinatorRound, coordinator_round
-    from flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
+    from spinney.flows.site_round import SiteRound, site_round
 
     if house == COORDINATOR:
         ended: Any = coordinator_round(CoordinatorRound(coordinator=village.coordinator_file), return_state=True)

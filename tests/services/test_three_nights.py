@@ -18,10 +18,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import URL, create_engine, text
 
-from connectors.audit import Audit
-from connectors.registry import CANDIDATE, CHAMPION, PREVIOUS, Registry, Version
-from connectors.village import COORDINATOR, Village, found_village
-from connectors.world.postgres import postgres_server
+from spinney.connectors.mlflow import CANDIDATE, CHAMPION, PREVIOUS, Registry, Version
+from spinney.demo.federation import COORDINATOR, Village, found_village
+from spinney.demo.postgres import postgres_server
+from spinney.house.audit import Audit
 from tests.servers.migrated import registry_in
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
 from tests.villages import SITES, breast_study, breast_table, deal
@@ -80,8 +80,8 @@ def write_patients(database: URL, patients: pd.DataFrame, how: Any) -> None:
 
 def night(village: Village, sites: Sequence[str] = SITES) -> dict[str, dict[str, Any]]:
     """The flows of the coordinator and of some sites, all at once."""
-    from flows.coordinator_round import CoordinatorRound, coordinator_round
-    from flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
+    from spinney.flows.site_round import SiteRound, site_round
 
     with ThreadPoolExecutor(len(sites) + 1) as pool:
         running = {name: pool.submit(site_round, SiteRound(site=village.site_file(name))) for name in sites}
@@ -90,7 +90,7 @@ def night(village: Village, sites: Sequence[str] = SITES) -> dict[str, dict[str,
 
 
 def spinney(*words: object) -> None:
-    from flows.cli import main
+    from spinney.flows.cli import main
 
     done = CliRunner().invoke(main, [*map(str, words)])
     assert done.exit_code == 0, done.output
@@ -218,7 +218,7 @@ def new_patients(database: URL) -> list[str]:
 
 def score(village: Village) -> int:
     """A run of site-score; how many of its scores are new."""
-    from flows.site_score import SiteScore, site_score
+    from spinney.flows.site_score import SiteScore, site_score
 
     told = site_score(SiteScore(site=village.site_file("ash")))
     assert (told["scored"], told["in the table"]) == (OPEN, OPEN)

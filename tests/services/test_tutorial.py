@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.audit import Audit
-from flows.world.prefect_server import clean_environment, free_port
+from spinney.flows.demo.prefect_server import clean_environment, free_port
+from spinney.house.audit import Audit
 from tests.services.test_demo import left_running
 
 ROOT = Path(__file__).resolve().parents[2]

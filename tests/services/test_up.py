@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.world.setting import World
+from spinney.flows.demo.setting import World
 from tests.servers.prefect_server import wait_until
 from tests.services.test_demo import left_running
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from spinney.algorithms import ALGORITHMS
-from spinney.cohort import Cohort
-from spinney.encode import columns_of
-from spinney.federation import Message, SitePart
-from spinney.messages import Manifest
-from spinney.parts import parts_by_hash, parts_by_seed
-from spinney.personalise import Outcome
+from spinney.choice.personalise import Outcome
+from spinney.federation.messages import Manifest
+from spinney.federation.seam import Message, SitePart
+from spinney.rows.cohort import Cohort
+from spinney.rows.encode import columns_of
+from spinney.rows.parts import parts_by_hash, parts_by_seed
 from spinney.simulate import InProcess, Post, houses_of
-from spinney.study import Study
+from spinney.study.study import Study
 
 SITES = ("ash", "beech", "cedar", "elm")
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]

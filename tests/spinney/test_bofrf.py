@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinney import codec
 from spinney.algorithms.bofrf import BofrfSite
-from spinney.cohort import Cohort
-from spinney.encode import columns_of
-from spinney.parts import Part
+from spinney.forest import codec
+from spinney.forest.tree import LEAF, Forest
+from spinney.rows.cohort import Cohort
+from spinney.rows.encode import columns_of
+from spinney.rows.parts import Part
 from spinney.simulate import simulate
-from spinney.tree import LEAF, Forest
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 MODES = ("masked", "ring", "trusted-third-party")

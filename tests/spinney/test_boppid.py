@@ -10,15 +10,15 @@ from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from spinney.algorithms.boppid import Boosted, BoppidSite, boost, influence
-from spinney.codec import Limits
+from spinney.choice.metrics import auroc
 from spinney.errors import Refused, TreeRefused
-from spinney.forest_site import rounding_of
-from spinney.messages import GrownForest
-from spinney.metrics import auroc
-from spinney.parts import Part
+from spinney.federation.forest_site import rounding_of
+from spinney.federation.messages import GrownForest
+from spinney.forest.codec import Limits
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, join
+from spinney.rows.parts import Part
 from spinney.simulate import simulate
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 

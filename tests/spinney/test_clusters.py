@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.clusters import distances, farthest_first
+from spinney.rows.clusters import distances, farthest_first
 
 COUNTRIES = ("CZ", "DE", "EN", "FI", "FR", "IL", "IT", "NL")
 SHELTER = np.array(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.codec import HEADER, MAGIC, VERSION, Limits, decode, encode, grid_digest
 from spinney.errors import TreeRefused
-from spinney.export import Rounding
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, join
+from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, decode, encode, grid_digest
+from spinney.forest.export import Rounding
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, join
 
 GRID = Rounding(np.array([1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]), 0.01)
 COARSE = Rounding(np.array([0.5]), 0.23)

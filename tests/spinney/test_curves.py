@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinney.curves import FEWEST_PATIENTS, MOST_BINS, MOST_POINTS, Curve, curve
+from spinney.choice.curves import FEWEST_PATIENTS, MOST_BINS, MOST_POINTS, Curve, curve
 from tests.spinney.federations import Wood, cohorts, study
 
 

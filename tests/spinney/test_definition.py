@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spinney.definition import EventFeature, LabelSource, PatientFeature, length
-from spinney.study import Study
+from spinney.study.definition import EventFeature, LabelSource, PatientFeature, length
+from spinney.study.study import Study
 
 
 def study(**changes: Any) -> dict[str, Any]:

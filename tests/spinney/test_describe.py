@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.describe import characteristic_vector, vector_names
 from spinney.errors import Declined
-from spinney.study import Study
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.describe import characteristic_vector, vector_names
+from spinney.study.study import Study
 
 STUDY = Study.model_validate(
     {

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.encode import columns_of, encode, encode_label, texts
 from spinney.errors import CohortRejected
-from spinney.settings import Feature, Label
+from spinney.rows.encode import columns_of, encode, encode_label, texts
+from spinney.study.settings import Feature, Label
 
 AGE = Feature(name="age", kind="continuous", range=(20, 70))
 SMOKER = Feature(name="smoker", kind="binary")

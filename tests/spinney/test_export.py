@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from spinney import codec
-from spinney.export import Rounding, export_forest
-from spinney.grow import grow
-from spinney.settings import ForestSettings
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, right_children
+from spinney.forest import codec
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import grow
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, right_children
+from spinney.study.settings import ForestSettings
 
 ROWS, COLUMNS = 600, 6
 GRID = Rounding(np.array([1 / 1000, 0.05, 0.5, 0.3, 1 / 1000, 1 / 1000]), 0.01)
@@ -258,7 +258,7 @@ def test_dropping_idle_splits_changes_no_prediction(monkeypatch, floor):
         return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=coarse)
 
     pruned = export()
-    monkeypatch.setattr("spinney.export._without_idle_splits", lambda tree: tree)
+    monkeypatch.setattr("spinney.forest.export._without_idle_splits", lambda tree: tree)
     whole = export()
     assert len(pruned.feature) < len(whole.feature)
     assert np.array_equal(shares(pruned, new), shares(whole, new))

@@ -8,15 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney import codec, secure_sum
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
-from spinney.export import Rounding
-from spinney.federation import Decline, House, Message, Parcel, SitePart
-from spinney.forest_site import forest_digest, seed_of
-from spinney.messages import GrownForest, GrowOrder, Invitation, Manifest
+from spinney.federation import secure_sum
+from spinney.federation.forest_site import forest_digest, seed_of
+from spinney.federation.messages import GrownForest, GrowOrder, Invitation, Manifest
+from spinney.federation.seam import Decline, House, Message, Parcel, SitePart
+from spinney.forest import codec
+from spinney.forest.export import Rounding
+from spinney.forest.tree import join
 from spinney.simulate import Post, simulate
-from spinney.tree import join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 

@@ -10,18 +10,18 @@ import pandas as pd
 import pytest
 
 from spinney.algorithms import ALGORITHMS
-from spinney.cohort import Cohort, cohort_from_frame
-from spinney.disclosure import check
-from spinney.encode import columns_of
+from spinney.choice.model import FederatedForest
+from spinney.choice.saved import read_words, restore, save
 from spinney.errors import Refused
-from spinney.federation import Message
-from spinney.filling import fill_of, filled_means, means_of, told_sums
-from spinney.messages import EnrolOrder, Invitation, PlainMeans, RingMeans
-from spinney.model import FederatedForest
-from spinney.parts import Part
-from spinney.saved import read_words, restore, save
+from spinney.federation.disclosure import check
+from spinney.federation.filling import fill_of, filled_means, means_of, told_sums
+from spinney.federation.messages import EnrolOrder, Invitation, PlainMeans, RingMeans
+from spinney.federation.seam import Message
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.encode import columns_of
+from spinney.rows.parts import Part
 from spinney.simulate import Simulation, simulate
-from spinney.study import Study
+from spinney.study.study import Study
 from tests.spinney.federations import Wood, cohort, study
 
 MODES = ("masked", "ring", "trusted-third-party")

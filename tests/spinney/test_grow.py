@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from spinney.grow import candidates, grow, tree_parameters, tune
-from spinney.settings import ForestSettings, Tuning
+from spinney.forest.grow import candidates, grow, tree_parameters, tune
+from spinney.study.settings import ForestSettings, Tuning
 
 
 def table(rows=300, missing=0.0, seed=0):

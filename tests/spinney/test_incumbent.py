@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney.cohort import Cohort
-from spinney.incumbent import Incumbent
-from spinney.parts import Part
+from spinney.choice.incumbent import Incumbent
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
 from tests.spinney.federations import Wood, cohort, cohorts, study
 
 NAMES = ("ash", "beech", "cedar")

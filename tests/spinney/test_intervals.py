@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import matthews_corrcoef
 
-from spinney import intervals as module
-from spinney import metrics
-from spinney.intervals import auroc_variance, delong, intervals, paired, resampled
-from spinney.metrics import mcc, sensitivity, specificity
+from spinney.choice import intervals as module
+from spinney.choice import metrics
+from spinney.choice.intervals import auroc_variance, delong, intervals, paired, resampled
+from spinney.choice.metrics import mcc, sensitivity, specificity
 from tests.spinney.scores import labelled_scores, patients
 
 AUROC_ONLY = {"auroc": metrics.weighted_auroc}

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.cohort import Cohort, cohort_from_frame
+from spinney.choice.measure import groups_of
 from spinney.errors import CohortRejected
-from spinney.measure import groups_of
-from spinney.parts import Part
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.parts import Part
 from spinney.simulate import simulate
-from spinney.study import Study
+from spinney.study.study import Study
 
 FEATURES = [
     {"name": "age", "kind": "continuous", "range": [0, 110]},

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, brier_score_loss, matthews_corrcoef, roc_auc_score
 
-from spinney import metrics
-from spinney.intervals import auroc_variance, delong, intervals
-from spinney.metrics import (
+from spinney.choice import metrics
+from spinney.choice.intervals import auroc_variance, delong, intervals
+from spinney.choice.metrics import (
     at_base_rate,
     auprc,
     auroc,

@@ -12,11 +12,11 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from spinney.choice.metrics import auroc
+from spinney.choice.model import FederatedForest
 from spinney.errors import CohortRejected
-from spinney.metrics import auroc
-from spinney.model import FederatedForest
-from spinney.settings import Feature
-from spinney.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join
+from spinney.study.settings import Feature
 from tests.spinney.federations import Wood, cohorts, study
 
 

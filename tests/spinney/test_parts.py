@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.cohort import cohort_from_frame
-from spinney.parts import Part, folds, parts_by_hash, parts_by_seed
-from spinney.settings import Split
-from spinney.study import Study
+from spinney.rows.cohort import cohort_from_frame
+from spinney.rows.parts import Part, folds, parts_by_hash, parts_by_seed
+from spinney.study.settings import Split
+from spinney.study.study import Study
 
 KEY = b"a site's own key"
 SPLIT = Split(test=0.25, validation=0.15)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney import metrics
-from spinney.cohort import Cohort
-from spinney.intervals import delong
-from spinney.parts import Part
-from spinney.personalise import Chooser, Outcome
+from spinney.choice import metrics
+from spinney.choice.intervals import delong
+from spinney.choice.personalise import Chooser, Outcome
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
 from tests.spinney.federations import Wood, cohort, cohorts, study
 
 NAMES = ("ash", "beech", "cedar")

@@ -9,7 +9,7 @@ import pytest
 
 from spinney.algorithms.bofrf import Bofrf
 from spinney.errors import Refused
-from spinney.plane import SiteMap, places, site_map
+from spinney.rows.plane import SiteMap, places, site_map
 from tests.spinney.federations import Wood, cohort, cohorts, study
 
 

@@ -9,12 +9,12 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
-from spinney import score, votes
-from spinney.export import export_forest
-from spinney.score import abstains, confusion_counts, fold_counts, stream_counts
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, join
-from spinney.votes import scores
+from spinney.forest import score, votes
+from spinney.forest.export import export_forest
+from spinney.forest.score import abstains, confusion_counts, fold_counts, stream_counts
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.votes import scores
 
 COLUMNS, TREES = 5, 12
 PRESENT = np.ones(COLUMNS, dtype=bool)

@@ -7,12 +7,10 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from spinney import codec
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
-from spinney.federation import Decline
-from spinney.gathering import manifest_of
-from spinney.messages import (
+from spinney.federation.gathering import manifest_of
+from spinney.federation.messages import (
     MaskedCounts,
     OwnWeights,
     PlainCounts,
@@ -21,8 +19,10 @@ from spinney.messages import (
     Signature,
     Weights,
 )
-from spinney.secure_sum import modulo, unmask_alone
-from spinney.tree import LEAF, Forest, join
+from spinney.federation.seam import Decline
+from spinney.federation.secure_sum import modulo, unmask_alone
+from spinney.forest import codec
+from spinney.forest.tree import LEAF, Forest, join
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 MODES = ("masked", "ring", "trusted-third-party")
@@ -435,7 +435,9 @@ def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
 def totals(monkeypatch):
     """What the aggregator sees of every sum, or the owner in a ring; trees of ash come first."""
     seen = []
-    monkeypatch.setattr("spinney.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total)))
+    monkeypatch.setattr(
+        "spinney.federation.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total))
+    )
     return seen
 
 

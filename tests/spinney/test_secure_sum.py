@@ -17,9 +17,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 
-from spinney import secure_sum
 from spinney.errors import Refused, ReleaseRefused, RoundVoid
-from spinney.secure_sum import Binding, Counts, Noisy, Roll
+from spinney.federation import secure_sum
+from spinney.federation.secure_sum import Binding, Counts, Noisy, Roll
 
 NAMES = ("adana", "bergen", "cork", "delft")
 TREES = 3000

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from spinney.algorithms import ALGORITHMS
+from spinney.choice.metrics import auroc
 from spinney.errors import RoundVoid
-from spinney.federation import Decline, Message
-from spinney.metrics import auroc
-from spinney.parts import Part
+from spinney.federation.seam import Decline, Message
+from spinney.rows.parts import Part
 from spinney.simulate import pooled_forest, simulate
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from pydantic import ValidationError
 
-from spinney.study import Study
+from spinney.study.study import Study
 
 WORDS = {"name": "s", "features": [{"name": "a", "kind": "binary"}], "label": {"name": "y"}}
 
@@ -47,5 +47,5 @@ def test_names_that_differ_only_in_case_are_refused() -> None:
 
 def test_whoever_only_reads_a_study_or_asks_in_a_round_does_not_wait_for_scikit_learn() -> None:
     heavy = {"sklearn", "scipy", "pandas"}
-    code = f"import sys, spinney.study, connectors.rounds\nprint(sorted({heavy!r} & set(sys.modules)))"
+    code = f"import sys, spinney.study.study, spinney.house.rounds\nprint(sorted({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

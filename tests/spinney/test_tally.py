@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spinney.errors import Refused
-from spinney.secure_sum import modulo
-from spinney.tally import Tally
+from spinney.federation.secure_sum import modulo
+from spinney.federation.tally import Tally
 
 OWNERS = ("ash",) * 5 + ("beech",) * 3 + ("cedar",)
 GROUPS = np.array([0, 1, 0, 0, 1, 2, 2, 2, 3])

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney import codec
+from spinney.choice.model import FederatedForest
 from spinney.errors import TreeRefused
-from spinney.export import Rounding
-from spinney.model import FederatedForest
-from spinney.score import confusion_counts, stream_counts
-from spinney.settings import Feature
-from spinney.traverse import Walker
-from spinney.tree import LEAF, Forest, check_shape, depths, join, right_children
-from spinney.votes import scores
+from spinney.forest import codec
+from spinney.forest.export import Rounding
+from spinney.forest.score import confusion_counts, stream_counts
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, check_shape, depths, join, right_children
+from spinney.forest.votes import scores
+from spinney.study.settings import Feature
 
 COLUMNS = 4
 PRESENT = np.ones(COLUMNS, dtype=bool)

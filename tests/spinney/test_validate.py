@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spinney.cohort import Cohort
-from spinney.parts import LARGE, Part, parts_by_hash, parts_by_seed
-from spinney.settings import Split
-from spinney.validate import FEW, REPEATS, folds_of, way_of
+from spinney.choice.validate import FEW, REPEATS, folds_of, way_of
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import LARGE, Part, parts_by_hash, parts_by_seed
+from spinney.study.settings import Split
 from tests.spinney.federations import Wood, cohort, cohorts, study
 from tests.spinney.test_personalise import chooser_at
 

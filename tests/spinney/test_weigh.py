@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.metrics import mcc
-from spinney.weigh import Cap, common_weights, mcc_weights, or_equal, tempered_weights
+from spinney.choice.metrics import mcc
+from spinney.choice.weigh import Cap, common_weights, mcc_weights, or_equal, tempered_weights
 
 HOME = "ash"
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from prefect import flow
 
-from connectors.encoded import encode_table, read_encoded
-from connectors.pull import PullResult
-from connectors.vault import CohortRef
+from spinney.cohort.encoded import encode_table, read_encoded
+from spinney.cohort.pull import PullResult
+from spinney.cohort.vault import CohortRef
 from spinney.errors import CohortRejected, SourceFailed
-from tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tests.connectors.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
 

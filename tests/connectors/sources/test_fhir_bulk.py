@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from connectors.sources import Pulled, Wanted
-from connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings, type_filters
-from connectors.sources.fhir_server import connect
+from spinney.connectors.fhir.server import connect
+from spinney.connectors.sources import Pulled, Wanted
+from spinney.connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings, type_filters
 from spinney.errors import SourceFailed
 from tests.servers.fhir_traps import FhirTraps, Stumble
 

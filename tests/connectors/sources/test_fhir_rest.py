@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from connectors.sources import TABLE, Pulled, Wanted
-from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
-from connectors.sources.fhir_search import queries
-from connectors.sources.fhir_server import connect
-from connectors.sources.http import LONGEST_RETRY_AFTER
+from spinney.connectors.fhir.http import LONGEST_RETRY_AFTER
+from spinney.connectors.fhir.search import queries
+from spinney.connectors.fhir.server import connect
+from spinney.connectors.sources import TABLE, Pulled, Wanted
+from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
 from spinney.errors import SourceFailed
 from tests.servers.fhir_traps import FhirTraps, Stumble
 

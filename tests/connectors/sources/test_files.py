@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from connectors.sources import TABLE, Pulled, Wanted
-from connectors.sources.files import Files, FilesSettings, kind_of
+from spinney.connectors.sources import TABLE, Pulled, Wanted
+from spinney.connectors.sources.files import Files, FilesSettings, kind_of
 from spinney.errors import SourceFailed
 from tests.connectors.made_up import observation, patient, write
 

@@ -13,9 +13,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from connectors.sources import Pulled, Wanted
-from connectors.sources.fhir_rest import FhirRest, FhirRestSettings
-from connectors.sources.fhir_server import connect
+from spinney.connectors.fhir.server import connect
+from spinney.connectors.sources import Pulled, Wanted
+from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
 from spinney.errors import SourceFailed
 from tests.servers.fhir_traps import FhirTraps, Stumble
 

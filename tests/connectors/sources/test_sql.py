@@ -12,9 +12,9 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import URL
 
-from connectors.sources import TABLE, Wanted
-from connectors.sources import sql as sql_source
-from connectors.sources.sql import Sql, SqlSettings
+from spinney.connectors.sources import TABLE, Wanted
+from spinney.connectors.sources import sql as sql_source
+from spinney.connectors.sources.sql import Sql, SqlSettings
 from spinney.errors import SourceFailed
 
 WANTED = Wanted("Observation", (), datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC))

@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from connectors.pull import pull
-from connectors.site_file import SiteSettings
-from connectors.world.fhir_server import FhirServer
-from connectors.world.history import History, make_history
-from connectors.world.hospitals import make_hospitals
-from connectors.world.site import site_settings, world_study, write_data
+from spinney.cohort.pull import pull
+from spinney.configuration.site import SiteSettings
+from spinney.demo.fhir_server import FhirServer
+from spinney.demo.history import History, make_history
+from spinney.demo.hospitals import make_hospitals
+from spinney.demo.site import site_settings, world_study, write_data
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.fhir_check import invalid_ids
-from connectors.pull import PullResult, pull
-from connectors.site_file import read_site
-from connectors.world.history import make_history
-from connectors.world.hospitals import Hospital, make_hospitals
-from connectors.world.site import site_settings, world_study, write_data, write_yaml
+from spinney.cohort.pull import PullResult, pull
+from spinney.configuration.site import read_site
+from spinney.connectors.fhir.check import invalid_ids
+from spinney.demo.history import make_history
+from spinney.demo.hospitals import Hospital, make_hospitals
+from spinney.demo.site import site_settings, world_study, write_data, write_yaml
 
 HOSPITALS = make_hospitals(4, 700, 5)
 

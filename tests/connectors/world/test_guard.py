@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from connectors.world.guard import guarded
-from connectors.world.leftovers import end_databases, end_noted, note
+from spinney.demo.guard import guarded
+from spinney.demo.leftovers import end_databases, end_noted, note
 
 HOLDER = """
 import subprocess, sys, time
-from connectors.world.guard import guarded
+from spinney.demo.guard import guarded
 held = subprocess.Popen(guarded(sys.argv[1:]), stdin=subprocess.PIPE, start_new_session=True)
 time.sleep(600)
 """

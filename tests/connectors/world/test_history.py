@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from connectors.world.history import History, NoSuchNight, end_of, make_history
-from connectors.world.hospitals import make_hospitals
-from connectors.world.site import world_study
-from connectors.world.table import finished_table
-from connectors.world.words import MEASURES, VITALS
+from spinney.demo.history import History, NoSuchNight, end_of, make_history
+from spinney.demo.hospitals import make_hospitals
+from spinney.demo.site import world_study
+from spinney.demo.table import finished_table
+from spinney.demo.words import MEASURES, VITALS
 
 PLAUSIBLE = {
     "systolic": (105, 145),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from connectors.infer import infer_study
-from connectors.tables import read_tables
-from connectors.world.site import world_study, write_tables
+from spinney.cohort.infer import infer_study
+from spinney.connectors.tables import read_tables
+from spinney.demo.site import world_study, write_tables
 
 LABEL = world_study().label.name
 

@@ -1,0 +1,1 @@
+"""Places that can be an exchange, one file each."""

@@ -1,0 +1,1 @@
+"""FHIR servers and resources: HTTP with patience, SMART, searches, Bulk Data, what a resource holds."""

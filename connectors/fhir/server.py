@@ -1,0 +1,91 @@
+"""What FHIR REST and Bulk Data have in common: where the server is, how to connect, and what it says it can do."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from spinney.base import Settings
+from spinney.connectors.fhir.http import Http, host_of, objects
+from spinney.connectors.fhir.smart import AnyAuth, NoAuth, authorise
+from spinney.connectors.sources import TABLE, Wanted
+from spinney.errors import SourceFailed
+
+
+class FhirServer(Settings):
+    """Address and credentials of a FHIR R4 server."""
+
+    base_url: str = Field(description="Address of the server's FHIR endpoint, such as https://fhir.example.org/r4.")
+    auth: AnyAuth = Field(NoAuth(), description="Credentials: kind none, basic, bearer or smart-backend.")
+    ca_file: Path | None = Field(None, description="PEM file of the authority that signed the server's certificate.")
+    timeout_seconds: float = Field(60, gt=0, description="Longest silence of the server within one request.")
+    attempts: int = Field(6, ge=1, le=20, description="Tries of one request before the pull fails.")
+    deadline_hours: float = Field(6, gt=0, description="Longest time for the whole pull.")
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("base_url must look like https://host/path")
+        if parts.username or parts.password:
+            raise ValueError("base_url must hold no password; use auth with kind basic")
+        return value.rstrip("/")
+
+
+Connect = Callable[[FhirServer], Http]
+
+
+def connect(server: FhirServer, sleep: Callable[[float], object] = time.sleep) -> Http:
+    """A client for this server; nothing is sent yet."""
+    how: dict[str, Any] = {
+        "verify": _trust(server.ca_file),
+        "timeout": server.timeout_seconds,
+        "attempts": server.attempts,
+        "deadline": server.deadline_hours * 3600,
+        "sleep": sleep,
+    }
+    return Http(authorise(server.auth, server.base_url, lambda: Http(**how)), **how)
+
+
+def refuse_tables(wanted: Sequence[Wanted]) -> None:
+    """A FHIR server has resources; a study without a clinical definition asks for a finished table."""
+    if any(one.kind == TABLE for one in wanted):
+        raise SourceFailed(
+            "the study has no `cohort`, so this site needs a finished table (kind files or sql), not FHIR"
+        )
+
+
+def search_parameters(http: Http, base_url: str) -> dict[str, frozenset[str]]:
+    """By resource type: the search parameters that the server declares. Fails if it is not a FHIR R4 server."""
+    statement = http.json(f"{base_url}/metadata", "metadata")
+    if statement.get("resourceType") != "CapabilityStatement":
+        raise SourceFailed(
+            f"{host_of(base_url)}: not a FHIR server at this path; base_url usually ends in /fhir or /r4"
+        )
+    version = str(statement.get("fhirVersion", "4"))
+    if not version.startswith("4"):
+        raise SourceFailed(
+            f"{host_of(base_url)}: speaks FHIR {version[:8]}, but R4 is needed; set base_url to its R4 endpoint"
+        )
+    declared: dict[str, frozenset[str]] = {}
+    for rest in objects(statement.get("rest")):
+        for resource in objects(rest.get("resource")):
+            names = frozenset(str(p.get("name")) for p in objects(resource.get("searchParam")))
+            declared[str(resource.get("type"))] = names
+    return declared
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext | bool:
+    if ca_file is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=str(ca_file))
+    except (OSError, ssl.SSLError):
+        raise SourceFailed(f"{ca_file}: not a readable PEM file of certificates; check ca_file") from None

@@ -1,0 +1,253 @@
+"""The classifier that a site keeps: weighted trees that remember which house they come from.
+
+`fit` grows a forest under the same floors as a site's, alone. A federated model is made by `from_trees`; it reads data
+frames by column name, and a tree that asks a column which isn't there abstains.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from spinney.choice.metrics import calibrated
+from spinney.errors import CohortRejected
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import MAX_SEED, grow
+from spinney.forest.score import abstains
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import LEAF, Forest, depths, right_children
+from spinney.forest.votes import scores
+from spinney.rows.encode import Matrix, columns_of, encode, filled
+from spinney.study.settings import THRESHOLD_STEPS, Feature, ForestSettings, Privacy
+
+Floats = NDArray[np.float64]
+ABOVE_HALF = float(np.nextafter(0.5, 1.0))
+
+
+class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Weighted vote of trees from one or many houses."""
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        max_depth: int = 12,
+        min_samples_leaf: int = 5,
+        smallest_leaf: int = 5,
+        n_jobs: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.smallest_leaf = smallest_leaf
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @classmethod
+    def from_trees(
+        cls,
+        forest: Forest,
+        owners: Sequence[str],
+        weights: Floats,
+        features: Sequence[Feature],
+        *,
+        calibration: tuple[float, float] | None = None,
+        threshold: float = ABOVE_HALF,
+        fill: Matrix | None = None,
+    ) -> Self:
+        """The model of a federation; `fill` is what stands for a missing value of each column, NaN for nothing."""
+        model = cls(n_estimators=len(forest))
+        model.classes_ = np.array([0, 1])
+        model.n_features_in_ = len(features)
+        model.feature_names_in_ = np.array([feature.name for feature in features], dtype=object)
+        model.by_name_ = True
+        model.fill_ = None if fill is None else np.asarray(fill, dtype=np.float32)
+        return model._set(
+            forest, tuple(owners), np.asarray(weights, dtype=np.float64), features, calibration, threshold
+        )
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Grow alone: one house, one row per patient."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
+        features = [_feature_of(f"x{place}", X[:, place]) for place in range(X.shape[1])]
+        settings = ForestSettings(
+            trees=self.n_estimators, max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf
+        )
+        matrix, _ = encode(_Table(X, features), columns_of(features))
+        labels, people = codes.astype(np.int8), np.arange(len(codes))
+        seed = check_random_state(self.random_state).randint(MAX_SEED)
+        grown = grow(matrix, labels, people, settings, seed, self.n_jobs)
+        rounding = Rounding(np.full(len(features), 1 / THRESHOLD_STEPS), Privacy().probability_precision)
+        forest = export_forest(
+            grown.trees, grown.drawn, matrix, labels, people, floor=self.smallest_leaf, rounding=rounding
+        )
+        self.by_name_ = False
+        self.fill_: Matrix | None = None
+        return self._set(forest, ("home",) * len(forest), np.ones(len(forest)), features, None, ABOVE_HALF)
+
+    def _set(
+        self,
+        forest: Forest,
+        owners: tuple[str, ...],
+        weights: Floats,
+        features: Sequence[Feature],
+        calibration: tuple[float, float] | None,
+        threshold: float,
+    ) -> Self:
+        self.forest_, self.owners_, self.weights_ = forest, owners, weights
+        self.features_, self.calibration_, self.threshold_ = tuple(features), calibration, threshold
+        self.columns_ = columns_of(features)
+        if self.fill_ is not None and self.fill_.shape != (len(self.columns_),):
+            raise ValueError(f"{len(self.fill_)} values to fill {len(self.columns_)} columns")
+        self._walker = Walker(forest, len(self.columns_))
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of both classes."""
+        check_is_fitted(self, "forest_")
+        p = self.votes(*self._matrix(X))
+        if self.calibration_ is not None:
+            p = calibrated(p, *self.calibration_)
+        if len(self.classes_) == 1:
+            return np.ones((len(p), 1))
+        return np.stack([1 - p, p], axis=1)
+
+    def votes(self, matrix: Matrix, present: NDArray[np.bool_]) -> Floats:
+        """The weighted vote on encoded rows, before calibration."""
+        matrix, weights = self._ready(matrix, present)
+        if not weights.any():
+            raise CohortRejected("a tree can vote", advice="every tree asks a column that this table doesn't have")
+        return np.asarray(scores(self._walker, matrix, weights[:, None])[:, 0])
+
+    def honest_votes(
+        self,
+        matrix: Matrix,
+        present: NDArray[np.bool_],
+        own: NDArray[np.int64],
+        unseen: NDArray[np.bool_],
+    ) -> Floats:
+        """The same without votes of trees `own` on rows that they have seen; NaN where no tree has a say."""
+        matrix, weights = self._ready(matrix, present)
+        return np.asarray(scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0])
+
+    def _ready(self, matrix: Matrix, present: NDArray[np.bool_]) -> tuple[Matrix, Floats]:
+        """What is missing is filled as when the trees were grown; a tree that asks an absent column has no weight."""
+        if self.fill_ is not None:
+            matrix = filled(matrix, present, self.fill_)
+        return matrix, np.where(abstains(self.forest_, present), 0.0, self.weights_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class, by the decision threshold that the site chose."""
+        p = self.predict_proba(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(p))
+        return np.asarray(self.classes_[(p[:, 1] >= self.threshold_).astype(int)])
+
+    def without(self, site: str) -> FederatedForest:
+        """The model without one site's trees, the other weights renormalised."""
+        kept = np.flatnonzero(np.asarray(self.owners_) != site)
+        if not len(kept):
+            raise CohortRejected(f"trees remain without {site}", advice="all trees of this model are that site's")
+        weights = self.weights_[kept] * self.weights_.sum() / self.weights_[kept].sum()
+        return FederatedForest.from_trees(
+            self.forest_.take(kept),
+            [self.owners_[place] for place in kept],
+            weights,
+            self.features_,
+            calibration=self.calibration_,
+            threshold=self.threshold_,
+            fill=self.fill_,
+        )
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Per feature, how much its splits change the vote, if both sides of a split were equally likely.
+
+        Trees carry no counts, so this is variance explained under even splits: (right - left)^2 / 4 at a split of depth
+        d, times 2^-d, weighted by the tree and normalised to 1.
+        """
+        forest = self.forest_
+        depth = depths(forest, 127)
+        right = right_children(forest.feature)
+        mean, split = forest.probability.copy(), forest.feature != LEAF
+        change = np.zeros(len(mean))
+        for deep in range(int(depth.max()), -1, -1):
+            here = np.flatnonzero(split & (depth == deep))
+            low, high = mean[here + 1], mean[right[here]]
+            mean[here], change[here] = (low + high) / 2, (high - low) ** 2 / 4 * 0.5**deep
+        tree_weight = np.repeat(self.weights_, forest.ends - forest.starts)
+        by_column = np.bincount(
+            forest.feature[split], weights=(change * tree_weight)[split], minlength=len(self.columns_)
+        )
+        names = [feature.name for feature in self.features_]
+        place = [names.index(column.feature.name) for column in self.columns_]
+        by_feature = np.bincount(place, weights=by_column, minlength=len(names))
+        return np.asarray(by_feature / (by_feature.sum() or 1.0))
+
+    @property
+    def digest(self) -> str:
+        """Two models with one digest give the same answers."""
+        hasher = hashlib.sha256()
+        for owner, tree in zip(self.owners_, self.forest_.digests, strict=True):
+            hasher.update(f"{owner} {tree}\n".encode())
+        hasher.update(repr([(one.name, one.kind, one.range, one.categories) for one in self.features_]).encode())
+        hasher.update(self.weights_.astype("<f8").tobytes())
+        hasher.update(repr((self.calibration_, self.threshold_)).encode())
+        if self.fill_ is not None:
+            hasher.update(self.fill_.astype("<f4").tobytes())
+        return hasher.hexdigest()
+
+    def _matrix(self, X: Any) -> tuple[Matrix, NDArray[np.bool_]]:
+        if self.by_name_ and hasattr(X, "columns"):
+            return encode(X, self.columns_)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        return encode(_Table(X, self.features_), self.columns_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_walker"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "forest_" in state:
+            self._walker = Walker(self.forest_, len(self.columns_))
+
+
+class _Table:
+    """An array that is read by column name."""
+
+    def __init__(self, X: NDArray[np.float64], features: Sequence[Feature]) -> None:
+        self.columns = [feature.name for feature in features]
+        self._values: dict[str, NDArray[np.float64]] = dict(zip(self.columns, X.T, strict=True))
+
+    def __len__(self) -> int:
+        return len(next(iter(self._values.values())))
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        return self._values[name]
+
+
+def _feature_of(name: str, values: NDArray[np.float64]) -> Feature:
+    known = values[np.isfinite(values)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    return Feature.model_construct(
+        name=name, kind="continuous", range=(low, high if high > low else low + 1), precision=None, categories=None
+    )

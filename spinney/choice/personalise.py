@@ -1,0 +1,315 @@
+"""The model that serves this site best, and the evidence for it.
+
+Choices are made on rows that are not test rows: cross-validated over the site's training rows (own trees vote only on
+patients that they were not grown on, and a fold's counts are taken off the site's own counts) or on its validation
+part, by size (`spinney.choice.validate`). What is reported is measured on test rows that no choice has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.choice import metrics
+from spinney.choice.incumbent import Challenge, Incumbent
+from spinney.choice.judge import Judge
+from spinney.choice.measure import measured
+from spinney.choice.outcome import Decision as Decision
+from spinney.choice.outcome import Outcome as Outcome
+from spinney.choice.validate import folds_of, way_of
+from spinney.forest.score import Counts
+from spinney.forest.traverse import Walker
+from spinney.forest.tree import Forest
+from spinney.forest.votes import DECIMALS, scores
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
+
+if TYPE_CHECKING:
+    from spinney.choice.model import FederatedForest
+    from spinney.study.study import Study
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Weighing = Callable[[Floats], Floats]  # S of every tree -> weight of every tree
+
+DEFAULT_REASON = "federated is the default"
+MOVED = "probabilities are only moved to this house's base rate"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All trees that a site may vote with, and what it knows about them."""
+
+    forest: Forest
+    owners: tuple[str, ...]
+    home: str
+    unseen: Flags  # training rows x own trees: the tree was not grown on this patient
+    counts: Counts  # repeats x folds x trees x (tp, tn, fp, fn) on training rows
+    silent: Flags  # trees that ask a column which this site doesn't have
+
+    @property
+    def ours(self) -> Flags:
+        """Which trees are the site's own."""
+        return np.asarray(np.asarray(self.owners) == self.home)
+
+    @property
+    def own(self) -> NDArray[np.int64]:
+        """Places of the site's own trees."""
+        return np.flatnonzero(self.ours)
+
+    @property
+    def total(self) -> Counts:
+        """Counts of every tree on all training rows."""
+        return np.asarray(self.counts[0].sum(axis=0))
+
+    def voting(self, common: int) -> tuple[Flags, str]:
+        """Which of the first `common` trees have a say here; the site's own where none has, and a note of it."""
+        shared = (np.arange(len(self.owners)) < common) & ~self.silent
+        return (shared, "") if shared.any() else (self.ours, "no tree of the round has a say here: own trees vote")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to weigh the pool's trees."""
+
+    name: str
+    weigh: Floats | Weighing  # the same whatever S is, or by S
+    note: str = ""  # what a reader of the outcome must know about it
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an algorithm asks of the choice."""
+
+    shown: tuple[str, ...]  # candidates whose test figures are reported
+    default: str
+    personal: tuple[str, ...] = ()  # candidates of the personalised selection
+    choose_among: tuple[str, ...] = ()  # empty: the default stands unless the guard fires
+    guard: bool = True
+    judged: bool = True  # False: own votes are in-sample, so nothing can be chosen or calibrated on them
+
+
+class Chooser:
+    """Everything that is computed once per site and round."""
+
+    def __init__(
+        self,
+        study: Study,
+        cohort: Cohort,
+        pool: Pool,
+        candidates: Sequence[Candidate],
+        rules: Rules,
+        incumbent: Incumbent | None = None,
+    ) -> None:
+        self.study, self.pool, self.rules, self.incumbent = study, pool, rules, incumbent
+        self.judge = Judge.of(study)
+        self.cohort, self.present = cohort, cohort.present
+        self.candidates = {candidate.name: candidate for candidate in candidates}
+        self.walker = Walker(pool.forest, len(cohort.columns))
+        self.way = way_of(cohort, study)
+        self.judged, self.judged_places = self._honest_votes()
+        self.judged_rows = cohort.at(self.judged_places)
+
+    def outcome(self) -> Outcome:
+        """Choose, then measure."""
+        decision = self._decide()
+        said = dict.fromkeys(self.candidates[name].note for name in (self.rules.default, decision.name))
+        decision = replace(decision, notes=(*decision.notes, *filter(None, said)))
+        outcome = measured(self, decision, self._model(decision))
+        if self.incumbent is None:
+            return outcome
+        succession = self._challenge(decision.name).succession(self.incumbent, decision, self.rules.judged)
+        return replace(outcome, succession=succession)
+
+    def weights(self, name: str, own: Floats | None = None) -> Floats:
+        """Final weights of a candidate, or those under another S; trees that abstain here have none."""
+        weigh = self.candidates[name].weigh
+        if callable(weigh):
+            weigh = weigh(metrics.mcc(self.pool.total) if own is None else own)
+        return np.where(self.pool.silent, 0.0, weigh)
+
+    def matrix(self, names: Sequence[str]) -> Floats:
+        """Weights of several candidates, one column each."""
+        return np.stack([self.weights(name) for name in names], axis=1)
+
+    def votes(self, rows: Cohort, names: Sequence[str]) -> dict[str, Floats]:
+        """Votes of candidates on rows that no own tree was grown on."""
+        votes = scores(self.walker, rows.X, self.matrix(names))
+        return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
+
+    def _honest_votes(self) -> tuple[dict[str, Floats], NDArray[np.int64]]:
+        """Honest votes of every candidate on the rows to choose on, and where these are in the cohort."""
+        names, part = list(self.candidates), self.way.part
+        rows, places = self.cohort.rows(part), np.flatnonzero(self.cohort.part == part)
+        if part == Part.VALIDATION:
+            votes = scores(self.walker, rows.X, self.matrix(names))
+        else:
+            votes = self._cross_validated(rows, names)
+        local = votes[:, names.index("local")]
+        votes = np.where(np.isnan(votes), local[:, None], votes)  # the few trees of a high tau may all know the patient
+        known = ~np.isnan(local)
+        return {name: votes[known, place] for place, name in enumerate(names)}, places[known]
+
+    def _cross_validated(self, rows: Cohort, names: Sequence[str]) -> Floats:
+        """Votes under weights that know nothing of a row's fold; a row has one vote, the mean of all repeats."""
+        fold, total = folds_of(rows, self.study), self.pool.total
+        repeats, count = self.pool.counts.shape[:2]
+        left = [metrics.mcc(total - counts) for repeat in self.pool.counts for counts in repeat]
+        weights = np.empty((len(total), len(left), len(names)))
+        for place, name in enumerate(names):
+            weights[:, :, place] = self._weights_by_fold(name, left)
+        groups = fold.T + count * np.arange(repeats)
+        which = (groups[:, :, None] * len(names) + np.arange(len(names))).reshape(len(rows), -1)
+        votes = scores(
+            self.walker,
+            rows.X,
+            weights.reshape(len(total), -1),
+            unseen=self.pool.unseen,
+            own=self.pool.own,
+            which=which,
+        )
+        return np.asarray(np.round(votes.reshape(len(rows), repeats, -1).mean(axis=1), DECIMALS))
+
+    def _weights_by_fold(self, name: str, left: Sequence[Floats]) -> Floats:
+        """Weights of a candidate (trees x folds), or one column for all folds where S has no say."""
+        if callable(self.candidates[name].weigh):
+            return np.stack([self.weights(name, own) for own in left], axis=1)
+        return self.weights(name)[:, None]
+
+    @cached_property
+    def patients(self) -> int:
+        """How many patients of the rarer class there are to choose on."""
+        return min(self.judged_rows.patients_by_class())
+
+    @cached_property
+    def qualities(self) -> dict[str, float]:
+        """The study's metric of every candidate on the rows to choose on."""
+        return {name: self.judge.quality(self.judged_rows, votes) for name, votes in self.judged.items()}
+
+    @cached_property
+    def champion_votes(self) -> Floats:
+        """The champion's votes on all rows of the cohort; NaN where no tree of it has a say."""
+        return np.full(len(self.cohort), np.nan) if self.incumbent is None else self.incumbent.votes(self.cohort)
+
+    def _challenge(self, name: str) -> Challenge:
+        champion, fewest = self.champion_votes[self.judged_places], self.study.choice.fewest_patients
+        return Challenge(self.judged_rows, self.judged[name], champion, self.judge, fewest)
+
+    def _decide(self) -> Decision:
+        rules, choice = self.rules, self.study.choice
+        if not rules.judged:
+            return Decision(rules.default, "this algorithm leaves nothing to choose", 0.5, None, {})
+        if self.patients < choice.fewest_patients:
+            reason = (
+                f"{self.patients} patients of one class are too few to choose on "
+                f"(the study wants {choice.fewest_patients}): the default stands"
+            )
+            calibration, notes = self.calibration(rules.default)
+            half = 0.5 if calibration is None else float(metrics.calibrated(0.5, *calibration))
+            return Decision(rules.default, reason, half, calibration, {}, notes=notes)
+        reached = self.qualities
+        name, reason = rules.default, DEFAULT_REASON if rules.default != "local" else "there is nothing else to choose"
+        if rules.choose_among:
+            name = max(rules.choose_among, key=lambda one: reached[one])
+            where = "in cross-validation" if self.way.part == Part.TRAINING else "on the validation part"
+            reason = f"best of {', '.join(rules.choose_among)} {where}"
+        question = self._question()
+        if question:
+            name, reason = (
+                "local",
+                "foreign trees are worse than chance here: the local forest stands until someone has looked",
+            )
+        elif rules.guard and name != "local":
+            lead, error = self._lead_of_local(name)
+            if lead > error:
+                name, reason = (
+                    "local",
+                    f"the local forest is better beyond noise (by {lead:.3f}, standard error {error:.3f})",
+                )
+        return self._with_calibration(name, reason, reached, question or self._doubt(name))
+
+    def _lead_of_local(self, name: str) -> tuple[float, float]:
+        """By how much the local forest leads, and the standard error of that."""
+        return self.judge.lead(self.judged_rows, self.judged["local"], self.judged[name])
+
+    def _question(self) -> str | None:
+        """A site with reversed labels and a site with a different concept look the same from inside: ask a person."""
+        foreign = np.setdiff1d(np.flatnonzero(~self.pool.silent), self.pool.own)
+        own_view = metrics.mcc(self.pool.total)[foreign]
+        if len(foreign) and own_view.mean() < 0:
+            return (
+                f"trees of other sites are worse than chance here (mean correlation {own_view.mean():.2f}): "
+                "is the label coded the other way round?"
+            )
+        return None
+
+    def _doubt(self, name: str) -> str | None:
+        """What a person should look at before the champion goes, or nothing."""
+        return None if self.incumbent is None else self._challenge(name).doubt(self.incumbent)
+
+    def _with_calibration(self, name: str, reason: str, reached: dict[str, float], question: str | None) -> Decision:
+        y, votes = self.judged_rows.y, self.judged[name]
+        calibration, notes = self.calibration(name)
+        if calibration is not None:
+            votes = metrics.calibrated(votes, *calibration)
+        threshold = metrics.best_threshold(y, votes, self.study.choice.threshold, self.study.choice.sensitivity)
+        return Decision(name, reason, threshold, calibration, reached, question, notes, self.way.words)
+
+    def calibration(self, name: str) -> tuple[tuple[float, float] | None, tuple[str, ...]]:
+        """Slope and intercept of a candidate here, and what a reader must know about them.
+
+        Two numbers can't be told from a handful of patients, but one can: without it the votes carry the base rates of
+        the sites whose trees they are.
+        """
+        y, votes = self.judged_rows.y, self.judged[name]
+        if not self.study.choice.calibrate:
+            return None, ()
+        if self.patients < self.study.choice.fewest_patients:
+            return metrics.at_base_rate(votes, y), (f"{MOVED}: too few patients of one class to calibrate on",)
+        slope, intercept = metrics.platt(votes, y)
+        if slope > 0:
+            return (slope, intercept), ()
+        return metrics.at_base_rate(votes, y), (f"{MOVED}: votes and outcomes don't rise together",)
+
+    def personalised(self) -> str:
+        """The candidate that the personalised selection takes."""
+        if not self.rules.personal or self.patients < self.study.choice.fewest_patients:
+            return self.rules.default
+        return max(self.rules.personal, key=lambda name: self.qualities[name])
+
+    def _model(self, decision: Decision) -> FederatedForest:
+        from spinney.choice.model import FederatedForest  # late, as in grow.py
+
+        weights = self.weights(decision.name)
+        voting = np.flatnonzero(weights > 0)
+        return FederatedForest.from_trees(
+            self.pool.forest.take(voting),
+            [self.pool.owners[place] for place in voting],
+            weights[voting],
+            self.study.features,
+            calibration=decision.calibration,
+            threshold=decision.threshold,
+            fill=self.cohort.fill,
+        )
+
+    def credit(self, decision: Decision) -> dict[str, dict[str, float]]:
+        """Per site: share of the weight, and what the vote loses on the chooser's rows without its trees."""
+        weights, owners = self.weights(decision.name), np.asarray(self.pool.owners)
+        sites = sorted({*self.pool.owners})
+        without = np.stack([np.where(owners == site, 0.0, weights) for site in sites] + [weights], axis=1)
+        rows = self.cohort.rows(self.way.part)
+        unseen = None if self.way.part == Part.VALIDATION else self.pool.unseen
+        votes = scores(self.walker, rows.X, without, unseen=unseen, own=self.pool.own)
+        known = ~np.isnan(votes[:, -1])
+        full = metrics.auroc(rows.y[known], votes[known, -1])
+        result = {}
+        for place, site in enumerate(sites):
+            alone = np.nan_to_num(votes[known, place], nan=0.5)
+            share = float(weights[owners == site].sum() / weights.sum())
+            result[site] = {"weight": share, "gain": full - metrics.auroc(rows.y[known], alone)}
+        return result

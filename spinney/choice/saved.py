@@ -1,0 +1,104 @@
+"""A model as two pieces of plain data: words in JSON, trees as checked arrays. Nothing is ever unpickled.
+
+Opening checks everything before it is used: the words against a schema, the trees as if another house had sent them,
+and both together against the digest, so that a model that opens gives the answers of the one that was saved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from spinney.base import Name, Settings
+from spinney.errors import Refused
+from spinney.forest import codec
+from spinney.forest.export import Rounding
+from spinney.rows.encode import columns_of
+from spinney.study.settings import Feature
+
+if TYPE_CHECKING:
+    from spinney.choice.model import FederatedForest
+
+LIMITS = codec.Limits(trees=1_000_000, depth=32, nodes=64_000_000)
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ModelRefused(Refused):
+    """A saved model is not what it was when it was saved."""
+
+
+class Words(Settings):
+    """Everything about a model but its trees."""
+
+    format: Literal[1] = 1
+    digest: str = Field(description="Of the whole model; two models with one digest give the same answers.")
+    features: tuple[Feature, ...] = Field(min_length=1)
+    probability_precision: float = Field(gt=0, le=1)
+    owners: tuple[Name, ...] = Field(min_length=1, description="Which house each tree comes from.")
+    weights: tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...]
+    calibration: tuple[Finite, Finite] | None
+    threshold: Finite
+    fill: tuple[Finite | None, ...] | None = Field(
+        None, description="What stands for a missing value of each column; null: nothing."
+    )
+
+    @model_validator(mode="after")
+    def _one_weight_per_tree(self) -> Self:
+        if len(self.weights) != len(self.owners) or not any(self.weights):
+            raise ValueError("one weight per tree is needed, and one above 0")
+        if self.fill is not None and len(self.fill) != len(columns_of(self.features)):
+            raise ValueError("one value to fill with is needed per column")
+        return self
+
+    @property
+    def rounding(self) -> Rounding:
+        """The grid on which the trees' numbers lie."""
+        steps = np.array([column.step for column in columns_of(self.features)])
+        return Rounding(steps, self.probability_precision)
+
+
+def save(model: FederatedForest, probability_precision: float) -> tuple[Words, bytes]:
+    """The words and the trees of a federation's model, whose probabilities have the study's precision."""
+    words = Words(
+        digest=model.digest,
+        features=model.features_,
+        probability_precision=probability_precision,
+        owners=model.owners_,
+        weights=tuple(model.weights_.tolist()),
+        calibration=model.calibration_,
+        threshold=model.threshold_,
+        fill=None if model.fill_ is None else tuple(None if one != one else one for one in model.fill_.tolist()),
+    )
+    return words, codec.encode(model.forest_, words.rounding)
+
+
+def read_words(text: bytes) -> Words:
+    """The words, if they are a model's."""
+    try:
+        return Words.model_validate_json(text)
+    except ValidationError as error:
+        places = sorted({str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]})
+        raise ModelRefused(f"this is no saved model: {', '.join(places) or 'not JSON'}") from None
+
+
+def restore(words: Words, trees: bytes) -> FederatedForest:
+    """The model that was saved, or ModelRefused or TreeRefused with the reason."""
+    from spinney.choice.model import FederatedForest  # late, as in grow.py
+
+    forest = codec.decode(trees, words.rounding, LIMITS)
+    if len(forest) != len(words.owners):
+        raise ModelRefused(f"{len(words.owners)} trees are described and {len(forest)} are there")
+    model = FederatedForest.from_trees(
+        forest,
+        words.owners,
+        np.array(words.weights),
+        words.features,
+        calibration=words.calibration,
+        threshold=words.threshold,
+        fill=None if words.fill is None else np.array(words.fill, dtype=np.float32),  # None becomes NaN
+    )
+    if model.digest != words.digest:
+        raise ModelRefused("the saved model was changed: its digest is another")
+    return model

@@ -1,0 +1,14 @@
+"""From events to a checked, encoded table in the vault. Sees patients, and reaches nothing that sends.
+
+pull                        the whole way, from what a study asks to a cohort
+events, selected_events     resources and rows become events; those that the study asks for
+recipes, feature_columns    which event belongs to which feature
+engine                      events become a table
+imported_table              a finished table becomes a cohort
+impute                      missing values filled where a study asks for it
+vault, encoded              where cohorts are kept, as tables and as arrays
+check_result, drift         is it like the study says, and like last night
+quality_docs                the page for the staff of the site
+tree_membership, handover   who is in which tree; who is to be scored
+infer, summary              a first study from tables; columns in words
+"""

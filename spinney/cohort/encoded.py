@@ -1,0 +1,55 @@
+"""A cohort as the forest's arrays, kept beside its table in the vault, so that tasks pass a reference and no rows."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import replace
+
+import numpy as np
+
+from spinney.cohort.vault import CohortRef, Vault
+from spinney.errors import SourceFailed
+from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.encode import columns_of
+from spinney.study.study import Study
+
+ARRAYS = ("present", "X", "y", "patients", "part")
+WORDS = ("no_newest", "salt")
+SUFFIX = ".npz"
+
+
+def encode_table(vault: Vault, ref: CohortRef, study: Study) -> Cohort:
+    """The arrays of a cohort; the vault's key decides who trains and who tests, and on whom a tree is grown."""
+    frame = vault.read(ref).to_pandas()
+    cohort = cohort_from_frame(frame, study, frame["patient"].tolist(), key=vault.key)
+    return replace(cohort, salt=vault.salt)
+
+
+def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
+    """Encode a cohort and keep its arrays; the reference stays the same."""
+    cohort = encode_table(vault, ref, study)
+    path = ref.path.with_suffix(SUFFIX)
+    partial = path.with_suffix(".partial-npz")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            arrays = {name: getattr(cohort, name) for name in ARRAYS}
+            np.savez(file, **arrays, **{name: np.array(getattr(cohort, name)) for name in WORDS})
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return ref
+
+
+def read_encoded(ref: CohortRef, study: Study) -> Cohort:
+    """The arrays of a cohort that was encoded before."""
+    columns = columns_of(study.features)
+    try:
+        with ref.path.with_suffix(SUFFIX).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            words = {name: str(kept[name]) for name in WORDS}
+            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS}, **words)
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+        raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
+    if cohort.X.shape != (ref.rows, len(columns)):
+        raise SourceFailed(f"cohort {ref.digest[:16]} was encoded for another study; encode it again")
+    return cohort

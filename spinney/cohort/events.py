@@ -1,0 +1,263 @@
+"""FHIR resources and SQL rows become events: one Parquet file per kind, in which bad rows carry a reason.
+
+A row with a reason is in quarantine: it is counted and never used. DuckDB does the work, a whole file at a time.
+"""
+# ruff: noqa: S608 (SQL made of our own words; file names and settings go through bench.text)
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from spinney.connectors.duck import has_no_room, name, text, texts
+from spinney.connectors.fhir.shapes import PATIENT_MEMBERS, SHAPES, Shape
+from spinney.connectors.fhir.shelf import lines_in
+from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
+from spinney.errors import SourceFailed
+
+LARGEST_RESOURCE = 64 * 2**20
+USUAL_RESOURCE = 4 * 2**20  # DuckDB gives a processor so many bytes at a time, and a small pull has few
+ROW_GROUP = 20_480  # and so many rows; by default more than a small pull has
+NOT_A_NUMBER = "value is not a number"
+
+
+@dataclass
+class Staged:
+    """Events and patients in staging, what was read, and what is in quarantine."""
+
+    events: dict[str, Path] = field(default_factory=dict)
+    patients: Path | None = None
+    read: Counter[str] = field(default_factory=Counter)
+    quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, reason) -> how many."""
+
+
+def stage(
+    bench: duckdb.DuckDBPyConnection,
+    pulled: Pulled,
+    folder: Path,
+    invalid: Mapping[str, Sequence[str]] | None = None,
+    progress: Progress | None = None,
+) -> Staged:
+    """Parse what a source left. `invalid` has the ids, by kind, that failed validation."""
+    staged = Staged()
+    for kind, files in pulled.files.items():
+        if not files:
+            continue
+        out = folder / f"{kind}.events.parquet"
+        _note_invalid(bench, (invalid or {}).get(kind, ()))
+        try:
+            _parse(bench, kind, files, folder, out)
+            _keep_newest(bench, kind, out)
+        except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
+            if has_no_room(error):  # no fault of the file
+                raise
+            raise SourceFailed(
+                f"{kind}: {files[0].name} can't be parsed ({type(error).__name__}); is it whole?"
+            ) from None
+        _count(bench, staged, kind, out)
+        if progress is not None:
+            progress(kind, staged.read[kind], staged.read[kind])
+        if kind == "Patient":
+            staged.patients = out
+        else:
+            staged.events[kind] = out
+    return staged
+
+
+def _parse(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], folder: Path, out: Path) -> None:
+    """Large resources are looked out for only where one came, since all processors are busy only with small ones."""
+    for largest in (USUAL_RESOURCE, LARGEST_RESOURCE):
+        try:
+            write_rows(bench, _rows(bench, kind, files, largest), out)
+            return
+        except duckdb.InvalidInputException:
+            continue
+    # one endless line must not cost the night
+    write_rows(bench, _rows(bench, kind, _with_lines_cut(files, folder), LARGEST_RESOURCE), out)
+
+
+def _with_lines_cut(files: Sequence[Path], folder: Path) -> list[Path]:
+    """The same lines; what is longer than any resource should be is cut off, so that it counts as no resource."""
+    cut = []
+    for number, file in enumerate(files):
+        if file.suffix == ".parquet":
+            cut.append(file)
+            continue
+        cut.append(folder / f"{number}-cut.ndjson")
+        with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines, cut[-1].open("wb") as short:
+            short.writelines(line + b"\n" for line in lines_in(lines))
+    return cut
+
+
+def write_rows(bench: duckdb.DuckDBPyConnection, rows: str, out: Path, how: str = f"ROW_GROUP_SIZE {ROW_GROUP}") -> int:
+    """Keep the rows of a query as Parquet, and say how many there are."""
+    copied = bench.execute(f"COPY ({rows}) TO {text(out)} (FORMAT parquet, COMPRESSION zstd, {how})")
+    return int(copied.fetchall()[0][0])
+
+
+def _note_invalid(bench: duckdb.DuckDBPyConnection, ids: Sequence[str]) -> None:
+    bench.register("ids", pa.table({"id": pa.array(ids, pa.string())}))
+    bench.execute("CREATE OR REPLACE TEMP TABLE invalid AS SELECT id FROM ids")
+    bench.unregister("ids")
+
+
+def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], largest: int) -> str:
+    if all(file.suffix == ".parquet" for file in files):
+        return _from_tables(bench, kind, files)
+    if kind == "Patient":
+        return _patients_from_fhir(_ndjson(files, PATIENT_MEMBERS, largest))
+    if kind not in SHAPES:
+        raise SourceFailed(f"{kind} can't be made into events; known are {', '.join(SHAPES)}")
+    return _events_from_fhir(kind, SHAPES[kind], _ndjson(files, SHAPES[kind].columns(), largest))
+
+
+def _ndjson(files: Iterable[Path], members: Mapping[str, str], largest: int) -> str:
+    columns = ", ".join(f"{name(member)}: {text(kind)}" for member, kind in members.items())
+    return (
+        f"read_json([{texts(files)}], columns = {{{columns}}}, format = 'newline_delimited', ignore_errors = true, "
+        f"maximum_object_size = {largest})"
+    )
+
+
+def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
+    return f"""
+    WITH resource AS (
+        SELECT resourceType, id, meta.lastUpdated AS updated_text, {shape.subject}.reference AS reference,
+            {shape.time} AS time_text, {shape.until} AS until_text, {shape.recorded} AS recorded_text,
+            {shape.status} AS status, {shape.encounter_class} AS "class", {shape.parts()} AS parts
+        FROM {resources}
+    ), timed AS (
+        SELECT *, person(reference) AS patient, {_moments()}, moment(updated_text) AS updated FROM resource
+    ), spread AS (
+        SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
+    ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
+    SELECT patient, {text(kind)} AS kind, part.code, "time", "until", recorded, known, end_known,
+        "value", part.words AS "text", part.unit, status, "class", key(id) AS id, updated, place,
+        CASE {_envelope_reasons(kind)} {_EVENT_REASONS} END AS reason
+    FROM counted
+    """
+
+
+def _moments() -> str:
+    """When it happened, ended and was entered; and from when on it, and its end, are known: a day from its end."""
+    moments = ", ".join(f"moment({column}_text) AS {name(column)}" for column in ("time", "until", "recorded"))
+    known = "known_from(coalesce(recorded_text, time_text))"
+    return f"{moments}, {known} AS known, greatest({known}, known_from(until_text)) AS end_known"
+
+
+def _envelope_reasons(kind: str) -> str:
+    return f"""
+            WHEN resourceType IS NULL THEN 'not a FHIR resource'
+            WHEN resourceType <> {text(kind)} THEN 'another resource type'
+            WHEN id IS NULL THEN 'no id'
+            WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"""
+
+
+_EVENT_REASONS = f"""
+            WHEN patient IS NULL THEN 'no subject'
+            WHEN time_text IS NULL THEN 'no date'
+            WHEN "time" IS NULL THEN 'broken date'
+            WHEN until_text IS NOT NULL AND "until" IS NULL THEN 'broken date'
+            WHEN recorded_text IS NOT NULL AND recorded IS NULL THEN 'broken date'
+            WHEN number IS NOT NULL AND "value" IS NULL THEN {text(NOT_A_NUMBER)}"""
+
+
+def _patients_from_fhir(resources: str) -> str:
+    return f"""
+    SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, day_end(deceasedDateTime) AS died,
+        coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL OR vague(deceasedDateTime) AS died_undated,
+        key(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
+        CASE {_envelope_reasons("Patient")}
+            WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
+            WHEN broken(deceasedDateTime) THEN 'broken date'
+        END AS reason
+    FROM {resources}
+    """
+
+
+def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path]) -> str:
+    """Rows of a database, whose columns may all be text; a column that is not there is null."""
+    source = f"read_parquet([{texts(files)}], union_by_name = true)"
+    there = {row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    wanted = PATIENT_COLUMNS if kind == "Patient" else EVENT_COLUMNS
+    read = ", ".join(
+        f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {_read_as(column)}" for column in wanted
+    )
+    return (_PATIENT_ROWS if kind == "Patient" else _EVENT_ROWS).format(
+        read=read, source=source, kind=text(kind), moments=_moments(), reasons=_EVENT_REASONS
+    )
+
+
+def _read_as(column: str) -> str:
+    return {"time": "time_text", "until": "until_text", "recorded": "recorded_text", "value": "number"}.get(
+        column, name(column)
+    )
+
+
+_EVENT_ROWS = """
+    WITH row AS (SELECT {read} FROM {source}),
+    timed AS (SELECT *, {moments}, finite(number) AS "value" FROM row)
+    SELECT patient, {kind} AS kind, code, "time", "until", recorded, known, end_known, "value", "text", unit,
+        status, "class", NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place, CASE {reasons} END AS reason
+    FROM timed
+    """
+_PATIENT_ROWS = """
+    WITH row AS (SELECT {read} FROM {source})
+    SELECT patient, calendar_day(birth) AS birth, sex, day_end(died) AS died, vague(died) AS died_undated,
+        key(patient) AS id, NULL::TIMESTAMP AS updated, 1 AS place,
+        CASE WHEN patient IS NULL THEN 'no id'
+            WHEN birth IS NOT NULL AND calendar_day(birth) IS NULL THEN 'broken date'
+            WHEN broken(died) THEN 'broken date'
+        END AS reason
+    FROM row
+    """
+
+
+def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, out: Path) -> None:
+    """Files that overlap hold a resource several times: keep its newest version, once."""
+    repeated = bench.execute(
+        f"SELECT count(id) - count(DISTINCT id) FROM read_parquet({text(out)}) WHERE place = 1"
+    ).fetchall()[0][0]
+    if not repeated:
+        return
+    whole = out.with_suffix(".all")
+    out.rename(whole)
+    order = "updated DESC NULLS LAST, (reason IS NULL) DESC, " + ("birth, sex, died" if kind == "Patient" else _CONTENT)
+    write_rows(
+        bench,
+        f"""
+        WITH event AS (SELECT * FROM read_parquet({text(whole)})),
+        again AS (SELECT id FROM event WHERE place = 1 GROUP BY id HAVING count(*) > 1)
+        SELECT * FROM event WHERE id IS NULL OR id NOT IN (SELECT id FROM again WHERE id IS NOT NULL)
+        UNION ALL BY NAME
+        SELECT event.* EXCLUDE (newest) FROM (
+            SELECT *, max(coalesce(updated, TIMESTAMP '0001-01-01')) OVER (PARTITION BY id) AS newest
+            FROM event WHERE id IN (SELECT id FROM again WHERE id IS NOT NULL)
+        ) event
+        WHERE coalesce(updated, TIMESTAMP '0001-01-01') = newest
+        QUALIFY row_number() OVER (PARTITION BY id, place ORDER BY {order}) = 1
+        """,
+        out,
+    )
+    whole.unlink()
+
+
+_CONTENT = 'patient, code, "time", "until", recorded, "value", "text", unit, status, "class"'
+
+
+def _count(bench: duckdb.DuckDBPyConnection, staged: Staged, kind: str, out: Path) -> None:
+    counts = bench.execute(
+        f"SELECT reason, count(*) FILTER (place = 1), count(*) FROM read_parquet({text(out)}) GROUP BY reason"
+    )
+    for reason, resources, rows in counts.fetchall():
+        staged.read[kind] += resources
+        if reason is not None:
+            staged.quarantined[kind, reason] += rows if reason == NOT_A_NUMBER else resources

@@ -1,0 +1,167 @@
+"""A finished table of a site (a query's rows, CSV, Parquet) becomes a cohort: the study's columns, with its types."""
+# ruff: noqa: S608 (SQL made of our own words; values go through bench.text)
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from spinney.cohort.engine import label_words
+from spinney.cohort.events import NOT_A_NUMBER
+from spinney.connectors.duck import name, text, texts
+from spinney.connectors.sources import TABLE
+from spinney.connectors.tables import MISSING_WORDS, Form, form_of
+from spinney.errors import CohortRejected, SourceFailed
+from spinney.rows.encode import DEFAULT_POSITIVE, PLAIN_ANSWERS
+from spinney.study.settings import Feature
+from spinney.study.study import Study
+
+
+@dataclass
+class Finished:
+    """The table, with `ripe` as its last column; a row without an outcome is not ripe."""
+
+    table: pa.Table
+    rows: int
+    quarantined: Counter[tuple[str, str]]
+    watermark: datetime | None
+    notes: list[str]
+
+
+def finish(
+    bench: duckdb.DuckDBPyConnection,
+    path: Path,
+    study: Study,
+    patient: str | None = "patient",
+    index_time: str | None = "index_time",
+) -> Finished:
+    """Read a table; `patient` and `index_time` are its own names for these columns."""
+    form = form_of(path)
+    source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path, form)
+    try:
+        there = [row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+        _check(there, [patient, index_time, study.label.name], path)
+        _check_answers(bench, source, study)
+        typed = _typed(source, study, patient, index_time, there, form.decimal)
+        bench.execute(f"CREATE OR REPLACE TEMP TABLE finished AS {typed}")
+    except duckdb.Error as error:
+        raise SourceFailed(f"{path.name} can't be read as a table ({type(error).__name__}); is it whole?") from None
+    counts = dict(bench.execute("SELECT reason, count(*) FROM finished GROUP BY reason").fetchall())
+    counts["broken line"] = _rejected(bench) if path.suffix != ".parquet" else 0
+    newest = bench.execute("SELECT max(index_time) FROM finished WHERE reason IS NULL").fetchall()[0][0]
+    notes = [f"{one.name}: no such column in the table" for one in study.features if one.name not in there]
+    if form.separator != ",":
+        notes.append(
+            f"{path.name} is read with {form.separator!r} between columns and {form.decimal!r} before decimals"
+        )
+    if patient is None:
+        notes.append("the table has no patients, so every row counts as one of its own")
+    return Finished(
+        bench.sql("SELECT * EXCLUDE (reason) FROM finished WHERE reason IS NULL").to_arrow_table(),
+        sum(counts.values()),
+        Counter({(TABLE, reason): count for reason, count in counts.items() if reason is not None and count}),
+        newest.replace(tzinfo=UTC) if newest else None,
+        notes,
+    )
+
+
+def _csv(path: Path, form: Form) -> str:
+    missing = texts(["", "NA", "NaN", "nan", *MISSING_WORDS])
+    return (
+        f"read_csv({text(path)}, all_varchar = true, header = true, delim = {text(form.separator)}, quote = '\"', "
+        f"store_rejects = true, nullstr = [{missing}])"
+    )
+
+
+def _rejected(bench: duckdb.DuckDBPyConnection) -> int:
+    return int(bench.execute("SELECT count(DISTINCT line) FROM reject_errors").fetchall()[0][0])
+
+
+def _check(there: list[str], needed: list[str | None], path: Path) -> None:
+    for column in needed:
+        if column is not None and column not in there:
+            raise SourceFailed(f"{path.name}: column {column} is missing; it has {', '.join(there[:20])}")
+
+
+def _check_answers(bench: duckdb.DuckDBPyConnection, source: str, study: Study) -> None:
+    """Words that are neither a plain yes nor a plain no must not become a no in silence."""
+    label = study.label
+    if label.positive == DEFAULT_POSITIVE:
+        answer = f"lower({_word(label.name)})"
+        strange = bench.execute(
+            f"SELECT count(DISTINCT {answer}) FROM {source} WHERE {answer} NOT IN ({texts(PLAIN_ANSWERS)})"
+        ).fetchall()[0][0]
+        if strange:
+            raise CohortRejected(f"label {label.name} is yes or no", strange, "say in label.positive what means yes")
+
+
+def _word(column: str) -> str:
+    """A value as the word that it is: 1, 1.0 and true are the same, as for encoded tables."""
+    there = f"trim(CAST({name(column)} AS VARCHAR))"
+    return (
+        f"CASE WHEN lower({there}) = 'true' THEN '1' WHEN lower({there}) = 'false' THEN '0' "
+        f"WHEN finite({there}) = trunc(finite({there})) AND abs(finite({there})) < 1e15 "
+        f"THEN CAST(CAST(finite({there}) AS BIGINT) AS VARCHAR) ELSE nullif({there}, '') END"
+    )
+
+
+def _means_yes(study: Study) -> str:
+    outcome, positive = _word(study.label.name), study.label.positive
+    if positive == DEFAULT_POSITIVE:
+        return f"lower({outcome}) IN ({texts(word.lower() for word in positive)})"
+    plain = {"true": "1", "True": "1", "false": "0", "False": "0"}
+    return (
+        f"{outcome} IN ({texts(dict.fromkeys([*positive, *(_number_word(plain.get(one, one)) for one in positive)]))})"
+    )
+
+
+def _number_word(word: str) -> str:
+    try:
+        number = float(word)
+    except ValueError:
+        return word
+    return str(int(number)) if number.is_integer() else word
+
+
+def _typed(
+    source: str, study: Study, patient: str | None, index_time: str | None, there: list[str], decimal: str
+) -> str:
+    features = [feature for feature in study.features if feature.name in there]
+    columns = "".join(f"{_value(feature, decimal)} AS {name(feature.name)}, " for feature in features)
+    broken = " OR ".join(
+        f"({name(one.name)} IS NOT NULL AND {_value(one, decimal)} IS NULL)"
+        for one in features
+        if one.kind != "categorical"
+    )
+    who = f"CAST({name(patient)} AS VARCHAR)" if patient else "CAST(row_number() OVER () AS VARCHAR)"
+    when = f"CAST({name(index_time)} AS VARCHAR)" if index_time else "NULL::VARCHAR"
+    outcome = _word(study.label.name)
+    yes, no = label_words(study.label.positive)
+    is_yes = _means_yes(study)
+    return f"""
+        SELECT {who} AS patient, moment({when}) AS index_time, {columns}
+            CASE WHEN {outcome} IS NOT NULL THEN CASE WHEN {is_yes} THEN {yes} ELSE {no} END END
+                AS {name(study.label.name)},
+            {outcome} IS NOT NULL AS ripe,
+            CASE WHEN {who} IS NULL THEN 'no subject' WHEN broken({when}) THEN 'broken date'
+                WHEN {"false" if index_time is None else f"{when} IS NULL"} THEN 'no date'
+                WHEN {broken or "false"} THEN {text(NOT_A_NUMBER)} END AS reason
+        FROM {source}"""
+
+
+def _value(feature: Feature, decimal: str) -> str:
+    column = f"CAST({name(feature.name)} AS VARCHAR)"
+    if feature.kind == "categorical":
+        known = texts(feature.categories or ())
+        word = _word(feature.name)
+        return f"CASE WHEN {column} NOT IN ({known}) AND {word} IN ({known}) THEN {word} ELSE {column} END"
+    if decimal == ",":
+        column = f"replace({column}, ',', '.')"
+    if feature.kind == "binary":
+        return f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 ELSE finite({column}) END"
+    return f"finite({column})"

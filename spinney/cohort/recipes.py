@@ -1,0 +1,87 @@
+"""What a study wants of a source, and the small tables that tell DuckDB which event belongs to which feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, time, timedelta
+
+from spinney.connectors.sources import Wanted
+from spinney.errors import StudyInvalid
+from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, length
+from spinney.study.study import Study
+
+DID_NOT_HAPPEN = ("cancelled", "draft", "entered-in-error", "not-done", "planned", "proposed", "refuted")
+
+
+def definition_of(study: Study) -> CohortDefinition:
+    """The study's clinical definition; without one there are only finished tables."""
+    if study.cohort is None:
+        raise StudyInvalid([f"study {study.name} has no `cohort`, so its sites need finished tables"])
+    return study.cohort
+
+
+def event_features(study: Study) -> dict[int, EventFeature]:
+    """The features that are read from events, by their place in the study."""
+    return {
+        place: feature.source
+        for place, feature in enumerate(study.features)
+        if isinstance(feature.source, EventFeature)
+    }
+
+
+def unit_of(study: Study, place: int) -> str | None:
+    """The unit into which a feature's values are converted before its statistic; none: they stay as they are."""
+    feature = study.features[place]
+    source = feature.source
+    if not isinstance(source, EventFeature) or source.value != "number":
+        return None
+    if source.unit is not None:
+        return source.unit
+    return None if source.statistic in ("count", "exists", "days-since") else feature.unit
+
+
+def wanted_of(study: Study, codes: Mapping[str, str], until: datetime) -> list[Wanted]:
+    """What to ask a source for. `codes` maps the site's codes to the study's; the answer is in the site's."""
+    cohort = definition_of(study)
+    asked: dict[str, list[tuple[Events, datetime | None]]] = {}
+    for events, back in _needs(study, cohort):
+        asked.setdefault(events.kind, []).append((events, _since(cohort, back)))
+    wanted = [Wanted("Patient")]
+    for kind in sorted(asked):
+        starts = [since for _, since in asked[kind]]
+        since = None if None in starts else min(start for start in starts if start)
+        wanted.append(Wanted(kind, _site_codes([events for events, _ in asked[kind]], codes), since, until))
+    return wanted
+
+
+def _needs(study: Study, cohort: CohortDefinition) -> Iterator[tuple[Events, timedelta | None]]:
+    """Every choice of events with how far back from index time it looks; None: without end."""
+    offset = length(cohort.offset)
+    for source in event_features(study).values():
+        yield source, None if source.window is None else max(length(source.window) - offset, timedelta())
+    # an index event that counts by its end may have started long before the study's first day
+    yield cohort.index, None if cohort.index.at == "end" else timedelta()
+    label = study.label.source
+    if label is not None and label.outcome != "death":
+        yield label_events(label, cohort), timedelta()
+
+
+def label_events(label: LabelSource, cohort: CohortDefinition) -> Events:
+    """The events that make the label yes. A readmission counts from its first day, whatever its status is by now."""
+    if label.events is not None:
+        return label.events
+    index = cohort.index
+    return Events(kind=index.kind, codes=index.codes, classes=index.classes)
+
+
+def _since(cohort: CohortDefinition, back: timedelta | None) -> datetime | None:
+    if cohort.since is None or back is None:
+        return None
+    return datetime.combine(cohort.since, time(), UTC) - back - timedelta(days=1)  # a day for time zones
+
+
+def _site_codes(choices: list[Events], codes: Mapping[str, str]) -> tuple[str, ...]:
+    if not all(events.codes for events in choices):
+        return ()
+    of_study = {code for events in choices for code in events.codes}
+    return tuple(sorted(of_study | {local for local, code in codes.items() if code in of_study}))

@@ -1,0 +1,82 @@
+"""Which patients each of this site's own trees was grown on, by pseudonym, in the vault.
+
+So a champion can be judged honestly in later nights: its own trees vote only on patients whom they have not seen, and
+new patients are unseen by all.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.cohort.vault import CohortRef, Vault
+from spinney.federation.forest_site import rounding_of
+from spinney.forest import codec
+from spinney.rows.cohort import Cohort
+from spinney.rows.parts import Part
+from spinney.storage.files import private_folder
+from spinney.study.study import Study
+
+MOST_KEPT = 30  # rounds
+Flags = NDArray[np.bool_]
+
+
+def remember_grown(
+    vault: Vault, study: Study, round_: int, memory: Mapping[str, Any], cohort: Cohort, ref: CohortRef
+) -> None:
+    """Keep what the round's memory knows before it is destroyed; a round without a forest leaves nothing."""
+    if "forest" not in memory or "unseen" not in memory:
+        return
+    limits = codec.Limits(trees=study.forest.trees, depth=32)
+    trees = codec.decode(memory["forest"], rounding_of(study, cohort), limits).digests
+    people, place = np.unique(_pseudonyms(vault, ref)[cohort.part == Part.TRAINING], return_index=True)
+    seen = ~np.asarray(memory["unseen"])[place]
+    path = _folder(vault, study.name) / f"{round_}.npz"
+    partial = path.with_suffix(".partial")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        np.savez(file, people=people, trees=np.array(trees, dtype="S32"), seen=np.packbits(seen, axis=0))
+    partial.replace(path)
+
+
+def unseen_by(vault: Vault, study: str, trees: Collection[str], ref: CohortRef) -> Flags:
+    """Rows of a cohort x own trees (by digest): whether the tree has not seen the patient. Unknown trees know all."""
+    patients, wanted = _pseudonyms(vault, ref), {tree.encode(): place for place, tree in enumerate(trees)}
+    unseen = np.zeros((len(patients), len(wanted)), dtype=bool)
+    for path in sorted(_folder(vault, study).glob("*.npz")):
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                people, grown, packed = kept["people"], kept["trees"].tolist(), kept["seen"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            continue  # its trees count as trees that know everybody
+        here = [(place, wanted[tree]) for place, tree in enumerate(grown) if tree in wanted]
+        if here:
+            seen = np.unpackbits(packed, axis=0, count=len(people)).astype(bool)
+            at = np.minimum(np.searchsorted(people, patients), len(people) - 1)
+            known = people[at] == patients
+            if not known.any():
+                continue  # no patient of then is here: with a new key of the vault they have other pseudonyms
+            for place, own in here:
+                unseen[:, own] = ~(known & seen[at, place])
+    return unseen
+
+
+def forget_grown(vault: Vault, study: str, needed: Collection[int]) -> None:
+    """Delete what no model in use needs, but for the newest rounds."""
+    rounds = sorted(int(path.stem) for path in _folder(vault, study).glob("*.npz"))
+    for number in rounds[:-MOST_KEPT]:
+        if number not in needed:
+            (_folder(vault, study) / f"{number}.npz").unlink()
+
+
+def _pseudonyms(vault: Vault, ref: CohortRef) -> NDArray[np.bytes_]:
+    return np.array(vault.read(ref)["patient"].to_pylist(), dtype="S32")
+
+
+def _folder(vault: Vault, study: str) -> Path:
+    return private_folder(vault.folder / "grown" / study)

@@ -1,0 +1,114 @@
+"""site.yaml: where a site's data are, and what its codes and units mean. Secrets are only named, never written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, Field
+from sqlalchemy import make_url
+
+from spinney.base import FileName, Settings
+from spinney.cohort.vault import Vault
+from spinney.configuration.house import (
+    Admission,
+    AlertSettings,
+    ExchangeAccess,
+    PrefectSettings,
+    RegistrySettings,
+    anchored_exchange,
+)
+from spinney.configuration.scores import ScoresSettings, ScoresTable
+from spinney.configuration.study_file import read_settings
+from spinney.connectors.dask_cluster import DaskSettings
+from spinney.connectors.fhir.check import Extent
+from spinney.connectors.sources import Source
+from spinney.connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
+from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
+from spinney.connectors.sources.files import Files, FilesSettings
+from spinney.connectors.sources.sql import Sql, SqlSettings
+
+if TYPE_CHECKING:
+    from spinney.cohort.selected_events import Maps
+
+PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
+
+
+class SiteSettings(Settings):
+    """What only this site knows."""
+
+    name: FileName = Field(description="The site's name in the study's roster.")
+    home: Path = Field(Path(), description="Folder for the vault; empty: where site.yaml is.")
+    timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
+    source: AnySource = Field(description="Where the data are: kind files, sql, fhir-rest or fhir-bulk.")
+    codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
+    units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
+    assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
+    validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
+    validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
+    largest_table_mib: int = Field(
+        256,
+        ge=1,
+        description="A cohort that would be larger in memory is refused; every MiB costs a pull more than two.",
+    )
+    dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
+    exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
+    registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")
+    admission: Admission = Field(
+        "auto", description="manual: a steward of this site decides before a federated model is used."
+    )
+    stewards: dict[str, PublicKey] = Field(
+        {}, description="Who may decide that: name and public key, as `spinney keys show` prints it."
+    )
+    scores: ScoresSettings | None = Field(None, description="Where nightly scores of patients go; empty: nowhere.")
+    alerts: AlertSettings = Field(AlertSettings(), description="Who is told when a night fails.")
+    prefect: PrefectSettings = Field(PrefectSettings(), description="How Prefect runs this site's flows.")
+
+    @property
+    def maps(self) -> Maps:
+        from spinney.cohort.selected_events import Maps  # brings DuckDB, and most commands only read the settings
+
+        return Maps(self.codes, self.units, self.assumed_units)
+
+    @property
+    def vault(self) -> Vault:
+        return Vault(self.home)
+
+
+def read_site(path: str | Path) -> SiteSettings:
+    """The settings in a file, or StudyInvalid with every mistake in it. Paths in it are relative to its folder."""
+    site = read_settings(path, SiteSettings)
+    folder = Path(path).resolve().parent
+    anchored: SiteSettings = _anchored(site, folder)
+    return anchored
+
+
+def source_of(site: SiteSettings, study: str) -> Source:
+    """The source of a site, for a study (by name)."""
+    settings = site.source
+    if isinstance(settings, FilesSettings):
+        return Files(settings)
+    if isinstance(settings, SqlSettings):
+        return Sql(settings, site.timezone)
+    if isinstance(settings, FhirRestSettings):
+        return FhirRest(settings)
+    return FhirBulk(settings, site.vault.store(study))
+
+
+def _anchored(settings: Any, folder: Path) -> Any:
+    """The same settings with every relative path below `folder`."""
+    changes: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if isinstance(value, Path):
+            changes[name] = folder / value
+        elif isinstance(value, ExchangeAccess):
+            changes[name] = anchored_exchange(value, folder)
+        elif isinstance(value, BaseModel):
+            changes[name] = _anchored(value, folder)
+    if isinstance(settings, SqlSettings | ScoresTable):
+        url = make_url(settings.url)
+        if url.get_backend_name() == "sqlite" and url.database:
+            changes["url"] = str(url.set(database=str(folder / url.database)))
+    return settings.model_copy(update=changes)

@@ -1,0 +1,315 @@
+"""A site's part in every algorithm that exchanges forests: join, grow, check, and at the end choose.
+
+The floors are enforced here, by the site itself, whatever the coordinator says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.choice import metrics
+from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
+from spinney.choice.validate import folds_of
+from spinney.errors import Declined, Refused, TreeRefused
+from spinney.federation.filling import FillingSite
+from spinney.federation.messages import (
+    CheckOrder,
+    Description,
+    Done,
+    GrownForest,
+    GrowOrder,
+    Invitation,
+    Manifest,
+    Verdict,
+    Weights,
+)
+from spinney.federation.seam import Decline, House, Message, Parcel, content_digest
+from spinney.forest import codec
+from spinney.forest.export import Rounding, export_forest
+from spinney.forest.grow import grow, tune
+from spinney.forest.score import Counts, abstains, fold_counts
+from spinney.forest.tree import Forest, join
+from spinney.rows.cohort import Cohort
+from spinney.rows.describe import rounded_rows
+from spinney.rows.parts import folds
+from spinney.rows.plane import SiteMap
+from spinney.study.settings import ForestSettings
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
+
+    from spinney.study.study import Study
+
+Floats = NDArray[np.float64]
+
+
+def rounding_of(study: Study, cohort: Cohort) -> Rounding:
+    """The study's grid."""
+    return Rounding(np.array([column.step for column in cohort.columns]), study.privacy.probability_precision)
+
+
+class ForestSite(FillingSite):
+    """Join, grow, check and choose."""
+
+    steps = frozenset({"join", "grow", "check", "finish"})
+
+    def __init__(self, house: House) -> None:
+        super().__init__(house)
+        self._read: dict[tuple[str, str], Forest] = {}  # by owner and content: fetched and checked once for all steps
+
+    @property
+    def rounding(self) -> Rounding:
+        """The study's grid."""
+        return rounding_of(self.house.study, self.house.cohort)
+
+    @property
+    def limits(self) -> codec.Limits:
+        """What a forest of this study may be at most."""
+        forest = self.house.study.forest
+        return codec.Limits(trees=forest.trees, depth=32)
+
+    def join(self, order: Invitation) -> Message:
+        """Describe this site, or decline with the reason."""
+        house, training = self.house, self.training
+        if order.round != house.round:
+            raise Refused(f"round {order.round} was opened, this house is in round {house.round}")
+        try:
+            vector = self.filled_vector(order.means)
+        except Declined:  # how many patients there are is nobody's business but this site's
+            return Decline(f"fewer patients than the smallest cohort of {house.study.privacy.smallest_cohort}")
+        public, signature = self.introduced()
+        return Description(
+            rounded_rows(len(training), house.study.privacy), vector, training.present, public, signature
+        )
+
+    def grow(self, order: GrowOrder) -> Message:
+        """Grow a forest and seal what may leave for the peers."""
+        return GrownForest(self.house.mail.post(self.grown(), order.peers), forest_digest(self.own_forest()))
+
+    def grown(self) -> bytes:
+        """A forest that may leave; not at a site that has declined."""
+        house, training = self.house, self.training
+        house.recall("key")
+        _, patients = np.unique(training.patients, return_inverse=True)
+        seed = seed_of(house.study, house.round, house.name, training.salt)
+        settings = self._tuned(training, patients, seed)
+        grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs, house.spread)
+        forest = export_forest(
+            grown.trees,
+            grown.drawn,
+            present_only(training),
+            training.y,
+            patients,
+            floor=house.study.privacy.smallest_leaf,
+            rounding=self.rounding,
+            jobs=house.jobs,
+        )
+        house.memory["forest"] = sealed = codec.encode(forest, self.rounding)
+        house.memory["unseen"] = (grown.drawn[:, patients] == 0).T
+        return sealed
+
+    def check(self, order: CheckOrder) -> Message:
+        """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
+        senders = [grown.forest.sender for grown in order.forests]
+        if len({*senders}) != len(senders):
+            raise Refused("two forests of one site")
+        accepted: dict[str, NDArray[np.bool_]] = {}
+        scorable: dict[str, NDArray[np.bool_]] = {}
+        refused: dict[str, str] = {}
+        known = {*self.own_forest().digests}  # whoever else sends one of these has copied it
+        for grown in sorted(order.forests, key=lambda grown: grown.forest.sender):
+            sender = grown.forest.sender
+            try:
+                forest = self._as_announced(grown)
+            except Refused as reason:
+                refused[sender] = str(reason)
+                continue
+            fresh = self._fresh(forest, set() if sender == self.house.name else known)
+            known |= {digest for digest, new in zip(forest.digests, fresh, strict=True) if new}
+            accepted[sender] = fresh
+            scorable[sender] = fresh & ~abstains(forest, self.house.cohort.present)
+        return Verdict(accepted, scorable, refused)
+
+    def _as_announced(self, grown: GrownForest) -> Forest:
+        forest = self.opened(grown.forest)
+        if grown.forest.sender != self.house.name and forest_digest(forest) != grown.trees:
+            raise TreeRefused("these are other trees than announced")
+        return forest
+
+    def _fresh(self, forest: Forest, copied: set[str]) -> NDArray[np.bool_]:
+        """Which trees are nobody else's, here for the first time, and scored on no earlier night."""
+        seen = set(copied)
+        fresh = np.zeros(len(forest), dtype=bool)
+        for place, digest in enumerate(forest.digests):
+            fresh[place] = digest not in seen and self._unscored(digest)
+            seen.add(digest)
+        return fresh
+
+    def finish(self, order: Weights) -> Message:
+        """Choose the model that serves this site best."""
+        house = self.house
+        if order.weights.shape != (len(order.manifest),) or not np.all(np.abs(order.weights) <= 1):
+            raise Refused("one weight in -1..1 per tree of the manifest is wanted")
+        self._check_map(order.map)
+        if house.memory.setdefault("finished", order.digest) != order.digest:
+            raise Refused("this round has ended here with other weights; its test rows are not measured twice")
+        pool = self.pool(order.manifest)
+        candidates, rules = self.candidates(pool, order)
+        outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
+        house.outcome = replace(outcome, map=order.map)
+        if not house.study.privacy.share_metrics:
+            return Done({})
+        told = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
+        return Done({name: value for name, value in told.items() if np.isfinite(value)})
+
+    def _check_map(self, drawn: SiteMap) -> None:
+        """Only of sites that have joined, this one among them, and only where the study has it told."""
+        if not drawn.sites:
+            return
+        if not self.house.study.privacy.share_map:
+            raise Refused("the study keeps the map of the sites with the coordinator")
+        if strangers := {*drawn.sites} - {*self.house.cards}:
+            raise Refused(f"the map shows {len(strangers)} sites that have not joined")
+        if self.house.name not in drawn.sites:
+            raise Refused("the map does not show this site")
+
+    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
+        """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""
+        local, fedrf = equal_votes(pool, len(order.manifest))
+        return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")
+
+    def opened(self, parcel: Parcel) -> Forest:
+        """A checked forest; the own one is the one that was grown here, whatever the reference says."""
+        if parcel.sender == self.house.name:
+            return self.own_forest()
+        if parcel.size > self.limits.message_bytes:
+            raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
+        place = parcel.sender, parcel.digest
+        if place not in self._read:
+            self._read[place] = codec.decode(self.house.open(parcel), self.rounding, self.limits)
+        return self._read[place]
+
+    def own_forest(self) -> Forest:
+        """What this site grew in this round."""
+        packed = self.house.recall("forest")
+        place = self.house.name, content_digest(packed)
+        if place not in self._read:
+            self._read[place] = codec.decode(packed, self.rounding, self.limits)
+        return self._read[place]
+
+    def manifest_forest(self, manifest: Manifest) -> Forest:
+        """The manifest's trees in its order; a manifest that names a tree which nobody sent is refused."""
+        place = "", manifest.digest
+        if place not in self._read:
+            self._read[place] = self._joined(manifest)
+        return self._read[place]
+
+    def _joined(self, manifest: Manifest) -> Forest:
+        parts = []
+        for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
+            forest = self.opened(parcel)
+            if len(taken) != len(forest):
+                raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
+            parts.append(forest.take(np.flatnonzero(taken)))
+        joined = join(parts)
+        if len({*joined.digests}) != len(joined):
+            raise Refused("the manifest names one tree twice")
+        return joined
+
+    def pool(self, manifest: Manifest) -> Pool:
+        """The round's trees, and the site's own that didn't make it into the round."""
+        house = self.house
+        mine = self.own_forest()
+        common = self.manifest_forest(manifest)
+        known = {*common.digests}
+        left = [place for place, digest in enumerate(mine.digests) if digest not in known]
+        forest = join([common, mine.take(left)]) if left else common
+        owners = (*manifest.owners, *[house.name] * len(left))
+        unseen = house.memory["unseen"][:, [*np.flatnonzero(manifest.of(house.name)), *left]]
+        if house.memory.get("scored") == manifest.digest and not left:
+            counts: Counts = house.memory["fold-counts"]
+        else:
+            counts = self.own_counts(forest, owners, unseen)
+        return Pool(forest, owners, house.name, unseen, counts, abstains(forest, house.cohort.present))
+
+    def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
+        """Counts of every tree on this site's training rows: repeats x folds x trees x 4."""
+        house, training = self.house, self.training
+        return fold_counts(
+            forest,
+            training.X,
+            training.y,
+            training.present,
+            folds_of(training, house.study),
+            house.study.choice.folds,
+            counted=self.counted_rows(owners, unseen),
+            jobs=house.jobs,
+        )
+
+    def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which rows count for which tree: own trees out of bag."""
+        counted = np.ones((len(unseen), len(owners)), dtype=bool)
+        counted[:, np.asarray(owners) == self.house.name] = unseen
+        return counted
+
+    def _unscored(self, digest: str) -> bool:
+        """A site never scores one tree on two nights: two answers about almost the same rows tell too much."""
+        return self.house.history.get(digest, self.house.round) == self.house.round
+
+    def _tuned(self, training: Cohort, patients: NDArray[np.int64], seed: int) -> ForestSettings:
+        settings = self.house.study.forest
+        if not settings.tuning.seconds:
+            return settings
+
+        fold = folds(training.y, patients, settings.tuning.folds, seed)
+        X, y = present_only(training), training.y
+
+        def quality(candidate: ForestSettings) -> float:
+            votes = np.empty(len(y))
+            for number in range(settings.tuning.folds):
+                out = fold == number
+                _, codes = np.unique(patients[~out], return_inverse=True)
+                grown = grow(X[~out], y[~out], codes, candidate, seed, self.house.jobs, self.house.spread)
+                votes[out] = np.mean([_yes(tree, X[out]) for tree in grown.trees], axis=0)
+            return metrics.auroc(y, votes)
+
+        return tune(settings, seed, quality, self.house.budget(settings.tuning.seconds))
+
+
+def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
+    classes = list(tree.classes_)
+    return np.asarray(tree.predict_proba(X)[:, classes.index(1)] if 1 in classes else np.zeros(len(X)))
+
+
+def present_only(cohort: Cohort) -> NDArray[np.float32]:
+    """Columns that the site doesn't have are constant, so that no tree can split on them."""
+    return np.where(cohort.present, cohort.X, np.float32(0.0))
+
+
+def forest_digest(forest: Forest) -> str:
+    """What some trees are called together: the same on every machine, however it packs them."""
+    return hashlib.sha256("\n".join(forest.digests).encode()).hexdigest()
+
+
+def seed_of(study: Study, round_: int, name: str, salt: str) -> int:
+    """Where a site's draws begin. With a salt, too many ways to try out which patients a tree was grown on.
+
+    And in every study elsewhere: the same draws under two labels would tell how many patients have both.
+    """
+    words = f"{study.split.seed}/{round_}/{name}" + (f"/{study.digest}/{salt}" if salt else "")
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[: 16 if salt else 4], "big")
+
+
+def equal_votes(pool: Pool, common: int) -> tuple[Candidate, Candidate]:
+    """The local forest, and the union of the first `common` trees, one vote each."""
+    shared, note = pool.voting(common)
+    return (
+        Candidate("local", pool.ours.astype(np.float64)),
+        Candidate("fedrf", shared.astype(np.float64), note),
+    )

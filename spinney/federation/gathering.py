@@ -1,0 +1,166 @@
+"""The coordinator's half of every algorithm that exchanges forests: who takes part, with whom, with which trees."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import RoundVoid
+from spinney.federation.messages import (
+    CheckOrder,
+    Description,
+    GrownForest,
+    GrowOrder,
+    Invitation,
+    Manifest,
+    Verdict,
+    Weights,
+)
+from spinney.federation.seam import Decline, Federation, Message, Parcel
+from spinney.rows.plane import SiteMap, site_map
+
+if TYPE_CHECKING:
+    from spinney.study.study import Study
+
+Kind = TypeVar("Kind", bound=Message)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Sites that help each other in this round, and the trees that all of them accepted."""
+
+    members: tuple[str, ...]
+    manifest: Manifest
+    scorers: Mapping[str, Mapping[str, NDArray[np.bool_]]]  # site -> owner -> trees that it can score
+    trees: Mapping[str, str]  # owner -> what its trees are called together
+
+
+def welcome(federation: Federation, study: Study) -> dict[str, Description]:
+    """Ask who takes part; void below the quorum. Means over all sites come first, where the study fills with them."""
+    invitation = Invitation(federation.round)
+    if study.imputation == "federated-means":
+        from spinney.federation.filling import federated_means  # it adds up as the algorithms do, which need this file
+
+        invitation = Invitation(federation.round, federated_means(federation, study))
+    joined = ask(federation, "join", dict.fromkeys(federation.sites, invitation), Description)
+    require(federation, study)
+    return joined
+
+
+def require(federation: Federation, study: Study) -> None:
+    """The round is void when too few sites are left."""
+    needed = max(study.quorum, study.privacy.fewest_scorers)
+    if len(federation.sites) < needed:
+        advice = ""
+        if len(federation.sites) == 2 and study.privacy.secure_sum != "trusted-third-party":
+            advice = "; two sites can only use secure_sum: trusted-third-party"
+        raise RoundVoid(f"{len(federation.sites)} sites are left and {needed} are needed{advice}")
+
+
+def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]) -> list[Cluster]:
+    """Let every group grow, check each other's forests, and agree on one manifest."""
+    group_of = {site: tuple(sorted(group)) for group in groups for site in group}
+    grown = ask(federation, "grow", {site: GrowOrder(group_of[site]) for site in federation.sites}, GrownForest)
+    for site, reply in grown.items():
+        if reply.forest.sender != site:
+            federation.leave_out(site, f"sent a forest in the name of {reply.forest.sender}")
+    require(federation, study)
+    orders = {}
+    for site in federation.sites:
+        orders[site] = CheckOrder(tuple(grown[peer] for peer in group_of[site] if peer in federation.sites))
+    verdicts = ask(federation, "check", orders, Verdict)
+    for group in sorted({*group_of.values()}):
+        for site in _contrary({site: verdicts[site] for site in group if site in verdicts}):
+            federation.leave_out(site, "refuses most of the trees that most sites accept")
+    require(federation, study)
+    return [_cluster(study, group, grown, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
+
+
+def _contrary(verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Who refuses most of the others' trees that most sites accept. It can't read them, or it would stop the round."""
+    usual, refused = dict.fromkeys(verdicts, 0), dict.fromkeys(verdicts, 0)
+    for owner, verdict in verdicts.items():
+        own = verdict.accepted.get(owner, np.zeros(0, dtype=bool))
+        said = {site: answers(one.accepted, owner, len(own)) for site, one in verdicts.items()}
+        most = 2 * np.sum([*said.values()], axis=0) > len(verdicts)
+        for site in set(verdicts) - {owner}:
+            usual[site] += int(most.sum())
+            refused[site] += int((most & ~said[site]).sum())
+    return [site for site in verdicts if 2 * refused[site] > usual[site]]
+
+
+def _cluster(
+    study: Study,
+    group: Sequence[str],
+    grown: Mapping[str, GrownForest],
+    verdicts: Mapping[str, Verdict],
+    left: set[str],
+) -> Cluster:
+    members = tuple(site for site in group if site in left and site in verdicts)
+    if len(members) < study.privacy.fewest_scorers:
+        raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
+    scorers = {site: verdicts[site].scorable for site in members}
+    agreed = {}
+    for owner in members:
+        own = verdicts[owner].accepted.get(owner, np.zeros(0, dtype=bool))
+        accepted = [answers(verdicts[site].accepted, owner, len(own)) for site in members]
+        enough = able(scorers.values(), owner, len(own)) >= study.privacy.fewest_scorers
+        agreed[owner] = np.logical_and.reduce(accepted) & enough
+    manifest = manifest_of({owner: grown[owner].forest for owner in members}, agreed)
+    if not len(manifest):
+        raise RoundVoid("no tree was accepted by all sites")
+    return Cluster(members, manifest, scorers, {owner: grown[owner].trees for owner in members})
+
+
+def manifest_of(parcels: Mapping[str, Parcel], taken: Mapping[str, NDArray[np.bool_]]) -> Manifest:
+    """The forests of which something is taken."""
+    owners = [owner for owner in sorted(taken) if taken[owner].any()]
+    return Manifest(tuple(parcels[owner] for owner in owners), tuple(taken[owner] for owner in owners))
+
+
+def able(scorers: Iterable[Mapping[str, NDArray[np.bool_]]], owner: str, trees: int) -> NDArray[np.int64]:
+    """How many sites can score each of an owner's trees."""
+    return np.asarray(np.sum([answers(one, owner, trees) for one in scorers], axis=0, dtype=np.int64))
+
+
+def answers(given: Mapping[str, NDArray[np.bool_]], owner: str, trees: int) -> NDArray[np.bool_]:
+    """A site's answers about an owner's trees; about another number of trees, they are no answers."""
+    told = given.get(owner, np.zeros(0, dtype=bool))
+    return told if told.shape == (trees,) else np.zeros(trees, dtype=bool)
+
+
+def publish(
+    federation: Federation,
+    study: Study,
+    joined: Mapping[str, Description],
+    clusters: Sequence[tuple[Cluster, NDArray[np.float64]]],
+) -> str:
+    """Send every site its cluster's weights, and the map of all; the digest of the common models."""
+    orders: dict[str, Message] = {}
+    hasher = hashlib.sha256()
+    left = [[site for site in cluster.members if site in federation.sites] for cluster, _ in clusters]
+    vectors = {site: description.vector for site, description in joined.items()}
+    drawn = site_map(vectors, left, study.algorithm) if study.privacy.share_map else SiteMap()
+    for (cluster, weights), members in zip(clusters, left, strict=True):
+        orders |= dict.fromkeys(members, Weights(cluster.manifest, weights, drawn))
+        names = [cluster.trees[parcel.sender] for parcel in cluster.manifest.forests]
+        hasher.update(cluster.manifest.named(names).encode() + weights.astype("<f8").tobytes())
+    federation.ask("finish", orders)
+    return hasher.hexdigest()
+
+
+def ask(
+    federation: Federation, step: str, orders: Mapping[str, Message], kind: type[Kind], attempt: int = 1
+) -> dict[str, Kind]:
+    """The replies of the right kind, by name; who answers something else is out of the round."""
+    replies = sorted(federation.ask(step, orders, attempt).items())
+    for site, reply in replies:
+        if not isinstance(reply, kind):
+            reason = f"answered {step} with something else"
+            federation.leave_out(site, reply.reason if isinstance(reply, Decline) else reason)
+    return {site: reply for site, reply in replies if isinstance(reply, kind)}

@@ -1,0 +1,172 @@
+"""The bytes of a forest, version 1. No pickle: a header, then five packed streams under one zlib.
+
+    magic "SPNY" | version u8 | columns u16 | trees u32 | nodes u32 | digest of the grid, 8 bytes | zlib of
+    shape bits | features | missing bits | threshold codes, low bytes then high bytes | probability codes, likewise
+
+Header and limits fix every stream's length before anything is unpacked, so a forged size allocates nothing. What is
+decoded is checked before any array is used: the shape, depth, features that the study names, codes inside the grid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import TreeRefused
+from spinney.forest.export import Rounding
+from spinney.forest.tree import LEAF, Forest, check_shape
+
+MAGIC, VERSION = b"SPNY", 1
+HEADER = struct.Struct("<4sBHII8s")
+NODE_BYTES_AT_MOST = 8
+NODE_MEMORY_AT_MOST = 48
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a forest may be at most: from the study, not from the sender."""
+
+    trees: int
+    depth: int
+    nodes: int = 8_000_000
+
+    @property
+    def message_bytes(self) -> int:
+        """Longer input is refused unread."""
+        return HEADER.size + self.nodes * NODE_BYTES_AT_MOST + 1024
+
+    @property
+    def memory_bytes(self) -> int:
+        """Decoding never takes more memory than this, whatever the sender wrote."""
+        return self.nodes * NODE_MEMORY_AT_MOST + (1 << 20)
+
+
+def grid_digest(rounding: Rounding) -> bytes:
+    """Two houses that round differently must not misread each other."""
+    words = rounding.steps.astype("<f8").tobytes() + struct.pack("<d", rounding.probability)
+    return hashlib.blake2b(words, digest_size=8).digest()
+
+
+def encode(forest: Forest, rounding: Rounding) -> bytes:
+    """The forest's bytes."""
+    split = forest.feature != LEAF
+    features = forest.feature[split]
+    steps = rounding.steps[features]
+    thresholds = np.rint(forest.threshold[split] / steps)
+    if not np.array_equal(thresholds * steps, forest.threshold[split]):
+        raise TreeRefused("thresholds are not on the study's grid; moved now, a leaf could fall below the floor")
+    shares = np.rint(forest.probability[~split] / rounding.probability)
+    streams = [
+        np.packbits(split).tobytes(),
+        _planes(features, _feature_bytes(len(rounding.steps))),
+        np.packbits(forest.missing_left[split]).tobytes(),
+        _planes(thresholds, 2),
+        _planes(shares, _share_bytes(rounding)),
+    ]
+    columns, grid = len(rounding.steps), grid_digest(rounding)
+    head = HEADER.pack(MAGIC, VERSION, columns, len(forest), len(forest.feature), grid)
+    return head + zlib.compress(b"".join(streams), 9)
+
+
+def decode(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
+    """The forest behind the bytes, or TreeRefused with the reason."""
+    trees, nodes = _read_header(data, rounding, limits)
+    leaves = (nodes + trees) // 2
+    splits = nodes - leaves
+    columns = len(rounding.steps)
+    sizes = [
+        (nodes + 7) // 8,
+        splits * _feature_bytes(columns),
+        (splits + 7) // 8,
+        splits * 2,
+        leaves * _share_bytes(rounding),
+    ]
+    raw = _inflate(data[HEADER.size :], sum(sizes))
+    at = np.cumsum([0, *sizes])
+    shape, features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(len(sizes)))
+
+    split = _bits(shape, nodes)
+    check_shape(split, trees, limits.depth)
+    asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name")
+    most = np.rint(1 / rounding.steps)[asked]
+    codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range")
+    most_share = np.rint(1 / rounding.probability)
+    said = _checked(_unplaned(shares, leaves), most_share, "a probability outside 0..1")
+
+    feature, missing_left = np.full(nodes, LEAF, dtype=np.int16), np.zeros(nodes, dtype=bool)
+    threshold, probability = np.zeros(nodes), np.zeros(nodes)
+    feature[split] = asked
+    missing_left[split] = _bits(missing, splits)
+    threshold[split] = codes * rounding.steps[asked]
+    probability[~split] = np.minimum(said * rounding.probability, 1.0)
+    return Forest(feature, threshold, missing_left, probability)
+
+
+def _read_header(data: bytes, rounding: Rounding, limits: Limits) -> tuple[int, int]:
+    if len(data) > limits.message_bytes:
+        raise TreeRefused(f"{len(data)} bytes are more than the limit of {limits.message_bytes}")
+    if len(data) < HEADER.size:
+        raise TreeRefused("too short to be a forest")
+    magic, version, columns, trees, nodes, grid = HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise TreeRefused("not a forest")
+    if version != VERSION:
+        raise TreeRefused(f"format version {version}; this house reads version {VERSION}")
+    if columns != len(rounding.steps) or grid != grid_digest(rounding):
+        raise TreeRefused("made for another study: columns or rounding differ")
+    if not 1 <= trees <= limits.trees:
+        raise TreeRefused(f"{trees} trees; the study allows 1 to {limits.trees}")
+    if not trees <= nodes <= limits.nodes or (nodes - trees) % 2:
+        raise TreeRefused(f"{nodes} nodes can't be {trees} trees within the limit of {limits.nodes}")
+    return trees, nodes
+
+
+def _inflate(packed: bytes, size: int) -> NDArray[np.uint8]:
+    """Exactly `size` bytes, or refuse; never unpacks more than that."""
+    unpacker = zlib.decompressobj()
+    try:
+        raw = unpacker.decompress(packed, size + 1)
+    except zlib.error:
+        raise TreeRefused("the packed part is damaged") from None
+    if len(raw) != size or not unpacker.eof or unpacker.unused_data:
+        raise TreeRefused("the packed part has another length than the header says")
+    return np.frombuffer(raw, dtype=np.uint8)
+
+
+def _feature_bytes(columns: int) -> int:
+    return 1 if columns <= 256 else 2
+
+
+def _share_bytes(rounding: Rounding) -> int:
+    return 1 if 1 / rounding.probability <= 255 else 2
+
+
+def _planes(values: NDArray[np.float64] | NDArray[np.int16], width: int) -> bytes:
+    """Low bytes first, then high bytes: each plane packs better than the mixture."""
+    return np.ascontiguousarray(values.astype("<u2").view(np.uint8).reshape(-1, 2).T[:width]).tobytes()
+
+
+def _unplaned(raw: NDArray[np.uint8], count: int) -> NDArray[np.uint16]:
+    values = np.zeros(count, dtype=np.uint16)
+    for place in range(len(raw) // count if count else 0):
+        values |= raw[place * count : (place + 1) * count].astype(np.uint16) << (8 * place)
+    return values
+
+
+def _bits(raw: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+    bits = np.unpackbits(raw)
+    if bits[count:].any():
+        raise TreeRefused("padding is not empty")
+    return bits[:count].view(bool)
+
+
+def _checked(codes: NDArray[np.uint16], most: float | NDArray[np.float64], fault: str) -> NDArray[np.uint16]:
+    outside = int(np.count_nonzero(codes > most))
+    if outside:
+        raise TreeRefused(f"{fault} ({outside} times)")
+    return codes

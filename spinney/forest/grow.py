@@ -1,0 +1,124 @@
+"""A site's own forest: scikit-learn's decision trees on bootstraps of *patients*.
+
+Where every patient has one row these are, tree for tree, the trees of RandomForestClassifier with the same
+random_state. Where patients have several rows, a bootstrap of rows would leave hardly any row out of bag (its
+patient's other rows would have been seen), and every score of own trees would flatter; so patients are drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from spinney.rows.encode import Matrix
+from spinney.study.settings import ForestSettings
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeClassifier
+
+MAX_SEED = np.iinfo(np.int32).max
+Seeds = tuple[int | list[int], int]  # of a tree's bootstrap, and of its splits
+Spread = Callable[[Callable[..., Any], Sequence[Any], Sequence[Any]], list[Any]]
+"""Calls a function with what all calls share and one thing of its own, for each of these, wherever there is room."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """Fitted trees and how often each patient (column) was drawn for each tree (row)."""
+
+    trees: list[DecisionTreeClassifier]
+    drawn: NDArray[np.uint16]
+
+
+def grow(
+    X: Matrix,
+    y: NDArray[np.int8],
+    patients: NDArray[np.int64],
+    settings: ForestSettings,
+    seed: int,
+    jobs: int = 1,
+    spread: Spread | None = None,
+) -> Grown:
+    """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
+    seeds = _seeds(seed, settings.trees)
+    people = int(patients.max()) + 1
+    shared = X, y, patients, people, tree_parameters(settings)
+    if spread is None:
+        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, of_tree) for of_tree in seeds)
+    else:
+        built = spread(_grow_one, shared, seeds)
+    return Grown([tree for tree, _ in built], np.stack([draws for _, draws in built]))
+
+
+def _seeds(seed: int, trees: int) -> list[Seeds]:
+    """Those of every tree: one number for both, as in RandomForestClassifier, or two unrelated ones if salted.
+
+    Splits begin with 31 bits. Whoever has the tree can try out which of them let it ask the features that it asks.
+    """
+    if seed < 2**32:
+        states = np.random.RandomState(seed)
+        return [(one, one) for one in (states.randint(MAX_SEED) for _ in range(trees))]
+    stream = hashlib.shake_256(seed.to_bytes(16, "big")).digest(20 * trees)
+    return [(bootstrap, splits) for *bootstrap, splits in np.frombuffer(stream, "<u4").reshape(trees, 5).tolist()]
+
+
+def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
+    """The study's words as scikit-learn's."""
+    return {
+        "criterion": settings.criterion,
+        "max_depth": settings.max_depth,
+        "min_samples_split": settings.min_samples_split,
+        "min_samples_leaf": settings.min_samples_leaf,
+        "max_features": None if settings.max_features == "all" else settings.max_features,
+    }
+
+
+def _grow_one(
+    X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], people: int, parameters: dict[str, Any], seeds: Seeds
+) -> tuple[DecisionTreeClassifier, NDArray[np.uint16]]:
+    from sklearn.tree import DecisionTreeClassifier  # late: whoever only reads a study need not wait for it
+
+    bootstrap, splits = seeds
+    draws = np.random.RandomState(bootstrap).randint(0, people, people)
+    drawn = np.bincount(draws, minlength=people).astype(np.uint16)
+    tree = DecisionTreeClassifier(**parameters, random_state=splits)
+    return tree.fit(X, y, sample_weight=drawn[patients].astype(np.float64)), drawn
+
+
+SPACE: dict[str, list[Any]] = {
+    "criterion": ["gini", "entropy"],
+    "max_depth": [4, 6, 8, 12, 16],
+    "min_samples_split": [2, 10, 20, 50],
+    "min_samples_leaf": [5, 10, 20],
+    "max_features": ["sqrt", "log2", "all"],
+}
+
+
+def candidates(settings: ForestSettings, seed: int) -> Iterator[ForestSettings]:
+    """Settings to try in the local search, the study's own first."""
+    yield settings
+    rng = np.random.default_rng([seed, 0x7E5E])
+    for _ in range(settings.tuning.draws - 1):
+        draw = {name: values[rng.integers(len(values))] for name, values in SPACE.items()}
+        draw["min_samples_leaf"] = max(draw["min_samples_leaf"], settings.min_samples_leaf)
+        yield settings.model_copy(update=draw)
+
+
+def tune(
+    settings: ForestSettings, seed: int, quality: Callable[[ForestSettings], float], go_on: Callable[[], bool]
+) -> ForestSettings:
+    """The best of the tried settings; `go_on` says whether the time budget still allows another."""
+    best, best_quality = settings, -np.inf
+    for candidate in candidates(settings, seed):
+        if candidate is not settings and not go_on():
+            break
+        reached = quality(candidate)
+        if reached > best_quality:
+            best, best_quality = candidate, reached
+    return best

@@ -1,0 +1,144 @@
+"""Who joins and who leaves, step by step: what the coordinator's and the sites' people decide, and what follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spinney.configuration.study_file import read_study
+from spinney.connectors.exchange import Exchange
+from spinney.connectors.exchange.address import check_name
+from spinney.errors import SpinneyError
+from spinney.house import roster as documents
+from spinney.house.approvals import NotApproved, Papers, decided, known_in
+from spinney.house.keys import Identity, KeyRing
+from spinney.house.renewal import key_in_use, publish_roster
+from spinney.house.roster import Invite, Joining, Roster, RosterRefused, Rotation, RotationRefused
+from spinney.storage.files import private_folder
+from spinney.study.study import Study
+
+
+class CannotJoin(SpinneyError):
+    """An invite and this house don't fit together; the message says what to do."""
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The coordinator's side
+
+
+def found_study(papers: Papers, exchange: Exchange, me: str, file: Path, by: str = "") -> Study:
+    """Pin the study, and found its roster if there is none."""
+    study = papers.approve_study(file, by)
+    if papers.newest is None:
+        publish_roster(papers, exchange, documents.found(study.name, me, KeyRing(papers.home).identity()))
+        papers.put_in_force(1)
+    return study
+
+
+def write_invite(papers: Papers, site: str, url: str) -> Invite:
+    """An invite with the study in it. A copy stays here, to compare the answer with."""
+    roster, study = newest_of(papers), papers.study
+    if check_name(site) == roster.coordinator:
+        raise CannotJoin(f"{site} is the coordinator itself; a site needs a name of its own")
+    text = (papers.folder / "study.yaml").read_text(encoding="utf-8-sig")
+    invited = documents.invite(roster, study.digest, site, url, signing(papers), text)
+    documents.write_document(invited, _invites(papers) / f"{site}.json")
+    papers.note("noted", "Invite", f"An invite for {site} was written.", peer=site, digest=invited.digest)
+    return invited
+
+
+def admitted(papers: Papers, joining: Joining) -> Roster:
+    """The roster that an answer would make; RosterRefused if it doesn't answer an invite of ours."""
+    path = _invites(papers) / f"{joining.site}.json"
+    if not path.exists():
+        raise RosterRefused(f"{joining.site} was not invited to {papers.name}; run: spinney coordinator invite SITE")
+    return documents.admit(newest_of(papers), documents.read_document(path, Invite), joining, signing(papers))
+
+
+def change_roster(papers: Papers, exchange: Exchange, roster: Roster, what: str, by: str = "") -> Roster:
+    """Publish the next version, and write down who decided that."""
+    published = publish_roster(papers, exchange, roster)
+    words = f"{decided(by)}: {what}; version {published.version} of the roster."
+    papers.note("decided", "RosterChange", words, peer=by, digest=published.digest)
+    return published
+
+
+def rotated(papers: Papers, rotation: Rotation) -> tuple[str, Roster] | None:
+    """Whose key it is and the next roster, or None if nobody's in this study."""
+    roster = newest_of(papers)
+    owner = next((name for name, key in roster.members.items() if key == rotation.old), None)
+    if owner is None:
+        return None
+    ring = KeyRing(papers.home)
+    key = rotation.new if owner == roster.coordinator else roster.members[roster.coordinator]
+    return owner, documents.rotate(roster, rotation, ring.identity(listed=bytes.fromhex(key)))
+
+
+def rotated_everywhere(home: Path, rotation: Rotation) -> dict[str, tuple[str, Roster]]:
+    """The same in every study of this coordinator."""
+    found = {study: rotated(Papers(home, study), rotation) for study in known_in(home)}
+    hits = {study: one for study, one in found.items() if one is not None}
+    if not hits:
+        raise RotationRefused("the key that was replaced is nobody's in any roster here; is it admitted already?")
+    return hits
+
+
+def newest_of(papers: Papers) -> Roster:
+    """The roster that the next change follows."""
+    roster = papers.newest
+    if roster is None:
+        raise NotApproved(f"{papers.name} has no roster here; run: spinney coordinator approve STUDY")
+    return roster
+
+
+def signing(papers: Papers) -> Identity:
+    """The coordinator's key for its newest roster."""
+    roster = newest_of(papers)
+    return KeyRing(papers.home).identity(listed=roster.keys[roster.coordinator])
+
+
+def _invites(papers: Papers) -> Path:
+    return private_folder(papers.folder / "invites")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The site's side
+
+
+def answer_invite(home: Path, name: str, invited: Invite) -> Joining:
+    """Check the invite, make this house's key if there is none, pin the coordinator's, and answer."""
+    documents.check_invite(invited)
+    if invited.site != name:
+        raise CannotJoin(
+            f"the invite is for {invited.site}, and site.yaml says that this is {name}; change one of them"
+        )
+    papers = Papers(home, invited.study)
+    _same_coordinator(papers, invited)
+    if invited.text:
+        _check_text(invited)
+    joining = documents.join(invited, key_in_use(home) if KeyRing(home).all() else KeyRing(home).create())
+    papers.keep_invite(invited)
+    words = f"Joined {invited.study} of {invited.coordinator}; its key is pinned."
+    papers.note("noted", "Joining", words, peer=invited.coordinator, digest=joining.digest)
+    return joining
+
+
+def _same_coordinator(papers: Papers, invited: Invite) -> None:
+    """A second invite must not replace the coordinator that this house knows."""
+    before, roster = papers.invite, papers.newest
+    known = {roster.members[roster.coordinator]} if roster else {before.key} if before else {invited.key}
+    if invited.key not in known:
+        raise CannotJoin(
+            f"this house knows {invited.coordinator} of {invited.study} by another key; telephone, and if the new one "
+            f"is right, move {papers.folder} away and join again"
+        )
+
+
+def _check_text(invited: Invite) -> None:
+    """What does not fit the signed digest is not kept."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "study.yaml"
+        file.write_text(invited.text, encoding="utf-8")
+        study = read_study(file)
+    if (study.name, study.digest) != (invited.study, invited.study_digest):
+        raise CannotJoin("the study in the invite has another digest here; do both houses run the same Spinney?")

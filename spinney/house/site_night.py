@@ -1,0 +1,318 @@
+"""A site's night: find the round that is open, pin the cohort to it, take part, and keep what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from spinney.choice.personalise import Outcome
+from spinney.cohort.encoded import read_encoded
+from spinney.cohort.vault import CohortRef
+from spinney.configuration.site import SiteSettings
+from spinney.connectors.dask_cluster import cluster_of
+from spinney.connectors.exchange import Address, Clock
+from spinney.connectors.mlflow import Registry
+from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
+from spinney.house import encoding as wire
+from spinney.house import envelopes as security
+from spinney.house.approvals import NotApproved, Papers, the_study
+from spinney.house.audit import Entry
+from spinney.house.champion import after_the_round, incumbent_of
+from spinney.house.channel import Desk, addresses
+from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
+from spinney.house.nights import HouseNights, stopwatch
+from spinney.house.renewal import renew_roster
+from spinney.house.roster import Roster
+from spinney.house.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteRound, Superseded, Through, directly
+from spinney.house.withdrawal import obey_withdrawals
+from spinney.storage.files import History
+
+
+class NotOpened(RoundVoid):
+    """The coordinator has opened no round in time."""
+
+
+class AnotherStudy(Declined):
+    """A round runs with a study that nobody here has approved."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A round that is open."""
+
+    number: int
+    roster: str
+    digest: str  # of the opening's bytes: the same round opened in other words is an attack
+
+
+@dataclass(frozen=True)
+class Part:
+    """How a round ended at this site."""
+
+    number: int
+    over: Over
+    outcome: Outcome | None
+    cohort: CohortRef
+
+    def require(self) -> Outcome:
+        """This site's result, or RoundVoid with the reason why there is none."""
+        if self.outcome is None:
+            void, without = f"is void: {self.over.void}", "went on without this site: its answers were late or refused"
+            raise RoundVoid(f"round {self.number} {void if self.over.void else without}; this site keeps what it has")
+        return self.outcome
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether tonight's model is to be used: the champion is not better, and no question is open."""
+        return self.outcome is not None and self.outcome.takes_over
+
+
+class SiteNights(HouseNights):
+    """A site's rounds of one study."""
+
+    def __init__(self, site: SiteSettings, study: str | None = None, clock: Clock | None = None) -> None:
+        if site.exchange is None:
+            raise StudyInvalid(
+                ["site.yaml has no `exchange`; write where the houses' mailbox is: exchange: {url: ...}"]
+            )
+        papers = Papers(site.home, study or the_study(site.home))
+        super().__init__(site.name, site.home, site.exchange, papers, clock)
+        self.site, self.coordinator = site, papers.coordinator
+        self._seen: dict[int, Found | None] = {}
+        self._passed_over: set[Address] = set()
+
+    @property
+    def pinned(self) -> CohortRef | None:
+        """The cohort of a round that this site has begun and not ended: a restart never pulls again."""
+        number = self.rounds.unfinished
+        kept = self.memory(number).get("cohort") if number else None
+        return CohortRef.model_validate_json(kept) if kept else None
+
+    def look_at_roster(self) -> list[str]:
+        """Accept what needs no person, obey withdrawals; what people should know.
+
+        NotApproved if rounds run without this house; withdrawals are obeyed also then.
+        """
+        notes = renew_roster(self.papers, self.exchange, self.name)
+        registry = Registry(self.home, self.site.registry)
+        notes += obey_withdrawals(self.papers, self.exchange, registry, self.name)
+        _ = self.papers.roster
+        return notes
+
+    def await_opening(self, wanted: int | None = None) -> Found:
+        """The round that is open now, or NotOpened when the study's patience is over."""
+        patience = timedelta(minutes=self.study.schedule.opening_minutes)
+        found: list[Found] = []
+
+        def look() -> int:
+            opened = self._open_round(wanted)
+            found.extend([] if opened is None else [opened])
+            return 1 - len(found)
+
+        if self.exchange.poll(look, patience, self.clock):
+            instead = "; what lies in its place was refused (spinney audit show)" if self._passed_over else ""
+            raise NotOpened(
+                f"{self.coordinator} has opened no round of {self.study.name} in {patience}{instead}; "
+                "this site keeps the model that it has and tries again the next night"
+            )
+        return found[0]
+
+    def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> Part:
+        """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
+        while True:
+            try:
+                part = self._take_part(found, cohort, through)
+            except Superseded:
+                self.abandon(found.number)
+                found = self.await_opening()
+            except RoundVoid:
+                self.abandon(found.number)
+                raise
+            else:
+                if part.over.void:  # tomorrow there are other patients and another round
+                    self.abandon(found.number)
+                return part
+
+    def give_up(self, reason: str) -> None:
+        """The round that was begun here came to nothing; the next night begins afresh."""
+        number = self.rounds.unfinished
+        if number is not None:
+            self.close(
+                number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
+            )
+
+    def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> Part:
+        memory = self.memory(found.number)
+        memory["cohort"] = cohort.model_dump_json()
+        desk = self._enter(found)
+        rows, registry = read_encoded(cohort, self.study), Registry(self.home, self.site.registry)
+        part = SiteRound(
+            self.study,
+            desk,
+            self.coordinator,
+            rows,
+            memory,
+            History(self.home / "scored" / self.study.name),
+            jobs=os.cpu_count() or 1,
+            spread=cluster_of(self.site.dask),
+            budget=stopwatch,
+            through=through,
+            superseded=lambda: self._newer(found.number),
+            incumbent=incumbent_of(registry, self.home, self.study, self.name, memory, cohort),
+        )
+        over = part.run(2 * self.answer_time)
+        after_the_round(registry, self.home, self.study, found.number, memory, cohort, rows)
+        return Part(found.number, over, part.outcome, cohort)
+
+    def _enter(self, found: Found) -> Desk:
+        try:
+            return self.desk(found.number, self._roster(found), found.digest)
+        except Replayed as reason:
+            self._note_refusal(found.number, "opening", reason)
+            raise
+
+    def _roster(self, found: Found) -> Roster:
+        """The roster that the round runs with, if somebody here has approved it."""
+        try:
+            roster = self.papers.roster_of(found.roster)
+        except NotApproved:  # the coordinator may have published it after this night began
+            self.look_at_roster()
+            roster = self.papers.roster_of(found.roster)
+        if roster.version < self.papers.version_in_force and found.number != self.rounds.unfinished:
+            raise Declined(
+                f"round {found.number} runs with a roster that is not in force any more; ask {self.coordinator}"
+            )
+        if self.name not in roster.members:
+            raise Declined(f"{self.name} is not in the roster of round {found.number}; ask {self.coordinator}")
+        return roster
+
+    def _open_round(self, wanted: int | None) -> Found | None:
+        newest, unfinished = self.rounds.newest, self.rounds.unfinished
+        numbers = self.exchange.rounds(self.study.name, self.coordinator)
+        for number in sorted((one for one in numbers if one >= max(newest, 1)), reverse=True):
+            if wanted not in (None, number) or (number == newest and unfinished is None):
+                continue
+            found = self._opening(number)
+            if found is not None and (number == unfinished or not self._is_over(number)):
+                return found
+        return None
+
+    def _newer(self, number: int) -> bool:
+        numbers = self.exchange.rounds(self.study.name, self.coordinator)
+        return any(self._opening(one) is not None for one in sorted(numbers, reverse=True) if one > number)
+
+    def _opening(self, number: int) -> Found | None:
+        """The opening of a round, if it is there and the coordinator's; looked at once."""
+        if number not in self._seen:
+            try:
+                content = self._signed(number, "opening")
+            except AnotherStudy:  # or a round from before the study was changed
+                if not self._is_over(number):
+                    raise
+                content = None
+            if content is None:
+                return None
+            self._seen[number] = self._checked(number, content)
+        return self._seen[number]
+
+    def _checked(self, number: int, content: bytes) -> Found | None:
+        try:
+            opening = wire.unpack(content, Opening)
+        except Refused as reason:
+            self._note_refusal(number, "opening", reason)
+            return None
+        if (opening.round, opening.study) != (number, self.study.digest):
+            return None
+        return Found(number, opening.roster, hashlib.sha256(content).hexdigest())
+
+    def _is_over(self, number: int) -> bool:
+        try:
+            return bool(self._signed(number, OVER))
+        except AnotherStudy:
+            return True
+
+    def _signed(self, number: int, step: str) -> bytes | None:
+        """What the coordinator has signed for all to read; what others have left there is passed over."""
+        message = MessageId(self.study.digest, number, step, 1, self.coordinator)
+        for address in addresses(self.study.name, self.coordinator, number, step):
+            if address in self._passed_over:
+                continue
+            try:
+                sealed = self.exchange.get(address, LARGEST_NOTE)
+                return None if sealed is None else self._by_coordinator(sealed, message)
+            except Refused as reason:
+                if isinstance(reason, EnvelopeRefused) and is_of_another_study(reason):
+                    raise AnotherStudy(
+                        f"{self.coordinator} runs round {number} with a study that nobody here has approved; "
+                        "look at it and approve it: spinney site approve STUDY"
+                    ) from None
+                self._passed_over.add(address)
+                self._note_refusal(number, step, reason)
+        return None
+
+    def _by_coordinator(self, sealed: bytes, message: MessageId) -> bytes:
+        """What the coordinator has signed, also if it has changed its key since this night began."""
+        try:
+            return self._opened(sealed, message)
+        except WrongSignature:
+            if message.step == OVER:
+                raise
+            self.look_at_roster()
+            return self._opened(sealed, message)
+
+    def _opened(self, sealed: bytes, message: MessageId) -> bytes:
+        """By the keys of the rosters that count; a round that was begun goes on with those that it was begun with."""
+        began = message.round == self.rounds.unfinished
+        oldest = 0 if began else self.papers.roster.version
+        *others, last = (self.papers.approved(one).keys for one in self.papers.approved_versions if one >= oldest)
+        for keys in reversed(others):
+            with suppress(WrongSignature):
+                return security.open(sealed, message, keys, None, LARGEST_NOTE)
+        return security.open(sealed, message, last, None, LARGEST_NOTE)
+
+    def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
+        entry = Entry(
+            direction="refused",
+            kind=type(reason).__name__,
+            peer=self.coordinator,
+            study=self.study.name,
+            round=number,
+            step=step,
+            words=str(reason),
+        )
+        self.audit.append(entry, self.clock.now())
+
+
+def told(part: Part) -> dict[str, Any]:
+    """How a round ended, in digests and counts."""
+    return {
+        "round": part.number,
+        "model": part.over.model,
+        "void": part.over.void,
+        "cohort": part.cohort.digest,
+        "choice": part.outcome and _choice(part.outcome),
+    }
+
+
+def _choice(outcome: Outcome) -> dict[str, Any]:
+    decision = outcome.decision
+    return {
+        "name": decision.name,
+        "reason": decision.reason,
+        "question": decision.question or "",
+        "model": outcome.model.digest,
+        "trees": len(outcome.model.owners_),
+        "sites": len({*outcome.model.owners_}),
+        "gain": _gain(outcome),
+    }
+
+
+def _gain(outcome: Outcome) -> str:
+    gain = outcome.gain.get("auroc")
+    if gain is None:
+        return "There are too few test patients to say what it gains."
+    return f"AUROC on test rows: {gain.value:+.3f} over the local forest ({gain.low:+.3f} to {gain.high:+.3f})."

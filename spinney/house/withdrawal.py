@@ -1,0 +1,120 @@
+"""A house takes its trees back: it says so in a signed document, and every other house obeys.
+
+    <study>/<site>/0/withdrawal.<n>        "my trees of rounds up to this one", signed by the site
+    studies/<study>/withdrawals/           those that this house has obeyed, so that they hold after they have expired
+
+Every model here goes on without these trees, under a new version, and the versions that held them are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import ClassVar
+
+from pydantic import Field
+
+from spinney.base import Name
+from spinney.connectors.exchange import Address, Exchange, ExchangeError
+from spinney.connectors.mlflow import Registry
+from spinney.errors import Refused
+from spinney.house.approvals import Papers
+from spinney.house.audit import Entry
+from spinney.house.keys import Identity
+from spinney.house.roster import Document, RosterRefused, parse_document, read_document, write_document
+from spinney.storage.files import private_folder
+
+STEP = "withdrawal"
+LARGEST_NOTE = 10_000
+MOST = 1000
+
+
+class Withdrawal(Document):
+    """A house's trees shall be used no longer."""
+
+    purpose: ClassVar[str] = "withdrawal"
+    study: Name
+    site: Name
+    number: int = Field(ge=1, le=MOST)
+    round: int = Field(ge=0, description="Trees of rounds up to this one; later ones are given anew.")
+
+
+def publish_withdrawal(papers: Papers, exchange: Exchange, site: str, round_: int, identity: Identity) -> Withdrawal:
+    """Tell all other houses. Said again about the same rounds, it is the same document; what others planted is none."""
+    number, document = 1, None
+    while exchange.holds(_address(papers.name, site, number)):
+        with suppress(Refused):
+            raw = exchange.get(_address(papers.name, site, number), LARGEST_NOTE)
+            document = _checked(raw or b"", papers.name, site, number, identity.public.hex())
+        number += 1
+    if document is None or document.round < round_:
+        document = Withdrawal(study=papers.name, site=site, number=number, round=round_).signed(identity)
+        raw = document.model_dump_json().encode()
+        exchange.put(_address(papers.name, site, number), raw)
+        words = f"Sent to everybody: {site} takes back its trees of rounds up to {round_}."
+        _note(papers, "sent", site, document, len(raw), words)
+    return document
+
+
+def obey_withdrawals(papers: Papers, exchange: Exchange, registry: Registry, me: str) -> list[str]:
+    """Take withdrawn trees out of every model of this house; what people should know about it."""
+    told: list[str] = []
+    for document in sorted(_known(papers) + list(_new(papers, exchange, me, told)), key=lambda one: one.site):
+        made = registry.withdraw(papers.name, document.site, until=document.round)
+        if made:
+            versions = ", ".join(str(one.number) for one in made)
+            told.append(f"{document.site} took its trees back: version {versions} goes on without them")
+    return told
+
+
+def _new(papers: Papers, exchange: Exchange, me: str, told: list[str]) -> Iterator[Withdrawal]:
+    """Withdrawals that this house has not obeyed yet; what is forged is noted and left alone."""
+    keys, done = _keys(papers), {(one.site, one.number) for one in _known(papers)}
+    for site in sorted(set(keys) - {me}):
+        for number in range(1, MOST + 1):
+            if (site, number) in done:
+                continue
+            try:
+                raw = exchange.get(_address(papers.name, site, number), LARGEST_NOTE)
+                if raw is None:
+                    break
+                document = _checked(raw, papers.name, site, number, keys[site])
+            except (Refused, ExchangeError) as reason:  # behind what others have planted may be the house's own word
+                told.append(f"the withdrawal {number} of {site} is refused: {reason}")
+                if isinstance(reason, Refused):
+                    papers.note("refused", type(reason).__name__, told[-1], peer=site)
+                    continue
+                break
+            write_document(document, private_folder(papers.folder / "withdrawals") / f"{site}.{number}.json")
+            words = f"Received from {site}: it takes back its trees of rounds up to {document.round}."
+            _note(papers, "received", site, document, len(raw), words)
+            yield document
+
+
+def _checked(raw: bytes, study: str, site: str, number: int, key: str) -> Withdrawal:
+    document = parse_document(raw, Withdrawal, "it")
+    if (document.study, document.site, document.number) != (study, site, number):
+        raise RosterRefused("it was made for another place")
+    if not document.is_signed_by(key):
+        raise RosterRefused(f"it is not signed by {site}")
+    return document
+
+
+def _known(papers: Papers) -> list[Withdrawal]:
+    return [read_document(path, Withdrawal) for path in sorted((papers.folder / "withdrawals").glob("*.json"))]
+
+
+def _keys(papers: Papers) -> dict[str, str]:
+    """The last key of everybody who ever was a site here: a house may leave first and withdraw then."""
+    rosters = [papers.approved(version) for version in papers.approved_versions]
+    return {site: roster.members[site] for roster in rosters for site in roster.sites}
+
+
+def _address(study: str, site: str, number: int) -> Address:
+    return Address(study, site, 0, STEP, number)
+
+
+def _note(papers: Papers, direction: str, site: str, document: Withdrawal, size: int, words: str) -> None:
+    entry = {"direction": direction, "kind": "Withdrawal", "peer": "" if direction == "sent" else site, "bytes": size}
+    entry |= {"study": papers.name, "step": STEP, "digest": document.digest, "words": words}
+    papers.audit.append(Entry.model_validate(entry), papers.clock.now())

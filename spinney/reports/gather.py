@@ -1,0 +1,81 @@
+"""The facts of a night from where they are: the round, the vault and the audit log."""
+
+from __future__ import annotations
+
+from spinney.cohort.check_result import Checked
+from spinney.cohort.encoded import read_encoded
+from spinney.cohort.pull import PullReport
+from spinney.cohort.vault import CohortRef
+from spinney.connectors.mlflow import CHAMPION, Registry
+from spinney.errors import Declined
+from spinney.house.rounds import CoordinatorRound, Over
+from spinney.house.site_night import Part, SiteNights
+from spinney.reports.facts import NightFacts, RoundFacts, Standing, of_round
+from spinney.rows.describe import characteristic_vector, vector_names
+from spinney.rows.parts import Part as Share
+from spinney.scoring.score_night import watch
+from spinney.study.study import Study
+
+
+def site_facts(
+    nights: SiteNights,
+    part: Part | None,
+    *,
+    missed: str = "",
+    pulled: PullReport | None = None,
+    checked: Checked | None = None,
+    standing: Standing | None = None,
+) -> NightFacts:
+    """A site's night. Without a part in a round, `missed` says why; a round that never began has the number 0."""
+    outcome = part.outcome if part else None
+    number = part.number if part else nights.rounds.unfinished or 0
+    void = part.over.void if part else ""
+    return NightFacts(
+        nights.study,
+        nights.name,
+        number,
+        nights.clock.now(),
+        outcome=outcome,
+        missed=missed or void,
+        standing=standing or _standing(nights),
+        pulled=pulled,
+        quality=checked.quality if checked else None,
+        drift=checked.drift if checked else None,
+        lines=of_round(nights.audit.lines(), nights.study.name, number),
+        vector=told_vector(part.cohort, nights.study) if part else {},
+        peers=sorted({*outcome.credit} - {nights.name}) if outcome else (),
+        watch=watch(nights.site, nights.study),
+    )
+
+
+def _standing(nights: SiteNights) -> Standing:
+    """Nothing is new; who is champion stays so."""
+    champion = Registry(nights.home, nights.site.registry).find(nights.study.name, CHAMPION)
+    return Standing("", str(champion.number) if champion else "")
+
+
+def round_facts(asking: CoordinatorRound, over: Over) -> RoundFacts:
+    """A round as its coordinator saw it."""
+    desk = asking.desk
+    return RoundFacts(
+        asking.study,
+        desk.me,
+        asking.round,
+        desk.clock.now(),
+        model=over.model,
+        void=over.void,
+        described=asking.described,
+        absent=asking.left_out,
+        figures=asking.figures,
+        lines=of_round(desk.audit.lines(), asking.study.name, asking.round),
+    )
+
+
+def told_vector(cohort: CohortRef, study: Study) -> dict[str, float]:
+    """The characteristic vector as `join` tells it; empty where the cohort is too small to tell."""
+    training = read_encoded(cohort, study).rows(Share.TRAINING)
+    try:
+        vector = characteristic_vector(training, study.privacy)
+    except Declined:
+        return {}
+    return dict(zip(vector_names(training, study.privacy.missing_rates), vector.tolist(), strict=True))

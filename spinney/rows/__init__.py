@@ -1,0 +1,9 @@
+"""Rows as a study sees them, and what may be said of them. Pure.
+
+encode      a table becomes a matrix, scaled by the ranges of the study
+parts       who trains, who validates, who tests
+cohort      a site's patients as arrays
+describe    the characteristic vector of a site
+clusters    which sites are alike, by their vectors
+plane       sites on a map
+"""

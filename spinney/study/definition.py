@@ -1,0 +1,242 @@
+"""The clinical definition in a study: who is in the cohort, when is predicted, and how values are read from events.
+
+Prediction time is the index time plus the offset. A feature sees what happened in its window before prediction time and
+was recorded by then; the label is what happens within the horizon after it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
+
+from spinney.base import Name, Settings, Share
+
+if TYPE_CHECKING:
+    from spinney.study.settings import Feature, Label
+
+Kind = Literal[
+    "AllergyIntolerance",
+    "Condition",
+    "DiagnosticReport",
+    "Encounter",
+    "Immunization",
+    "MedicationAdministration",
+    "MedicationDispense",
+    "MedicationRequest",
+    "MedicationStatement",
+    "Observation",
+    "Procedure",
+]
+Statistic = Literal[
+    "last",
+    "first",
+    "mean",
+    "median",
+    "min",
+    "max",
+    "slope",
+    "std",
+    "delta",
+    "p10",
+    "p90",
+    "count",
+    "exists",
+    "days-since",
+]
+COUNTING = frozenset({"count", "exists", "days-since"})
+"""Statistics that ask only whether and when something happened, so an event without a value counts, too."""
+RESERVED_COLUMNS = frozenset({"patient", "index_time", "ripe", "reason"})
+"""Columns of every cohort, also while it is made; no feature and no label can be called so."""
+
+_UNITS = {"min": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_DURATION = re.compile(r"^(\d{1,6})(min|h|d|w)$")
+
+
+def length(duration: str) -> timedelta:
+    """A duration such as 8h, 30d or 52w as a time span."""
+    match = _DURATION.fullmatch(duration)
+    if match is None:
+        raise ValueError(f"{duration!r} is no duration; write a whole number and min, h, d or w, such as 8h or 30d")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def _checked_duration(duration: str) -> str:
+    length(duration)
+    return duration
+
+
+def _checked_code(code: str) -> str:
+    system, bar, word = code.partition("|")
+    if not (system and bar and word):
+        raise ValueError(f"{code!r} is no code; write system|code, such as http://loinc.org|4548-4")
+    return code
+
+
+Duration = Annotated[str, AfterValidator(_checked_duration)]
+Code = Annotated[str, AfterValidator(_checked_code)]
+
+
+class Events(Settings):
+    """Which coded events are meant."""
+
+    kind: Kind = Field(description="Resource type, such as Observation, Condition or MedicationRequest.")
+    codes: tuple[Code, ...] = Field((), description="Any of these, each as system|code; empty: all codes.")
+    classes: tuple[str, ...] = Field((), description="Any of these encounter classes, such as IMP; empty: all.")
+    statuses: tuple[str, ...] = Field((), description="Any of these statuses, such as finished; empty: all.")
+
+
+class IndexEvent(Events):
+    """What opens a row: each of these events is one."""
+
+    at: Literal["start", "end"] = Field("start", description="Index time is when the event starts, or when it ends.")
+
+
+class EventFeature(Events):
+    """A feature from events in a window before prediction time."""
+
+    statistic: Statistic = Field(description="What is computed from the values in the window; slope is per day.")
+    window: Duration | None = Field(None, description="How far back from prediction time, such as 365d; empty: all.")
+    value: Literal["number", "text", "days"] = Field(
+        "number", description="The number, the coded or written value, or how many days the event lasted."
+    )
+    unit: str | None = Field(None, description="UCUM unit of the values before the statistic; empty: the feature's.")
+    molar_mass: float | None = Field(
+        None, gt=0, description="In g/mol; allows conversion between amount and mass, such as mmol/L to mg/dL."
+    )
+    meaning: dict[str, str] = Field(
+        {}, description="Category by value, such as http://snomed.info/sct|266919005: never."
+    )
+
+    @model_validator(mode="after")
+    def _values_fit_the_statistic(self) -> Self:
+        if self.value == "text" and self.statistic not in COUNTING | {"last", "first"}:
+            raise ValueError(f"text has no {self.statistic}; use last, first, count, exists or days-since")
+        if self.value != "number" and (self.unit or self.molar_mass):
+            raise ValueError("unit and molar_mass belong to value: number")
+        if self.value != "text" and self.meaning:
+            raise ValueError("meaning belongs to value: text")
+        return self
+
+
+class PatientFeature(Settings):
+    """A feature of the patient."""
+
+    patient: Literal["age", "sex"] = Field(description="Age in whole years at index time, or administrative sex.")
+
+
+def _feature_tag(value: Any) -> str:
+    is_patient = isinstance(value, PatientFeature) or (isinstance(value, Mapping) and "patient" in value)
+    return "patient" if is_patient else "event"
+
+
+FeatureSource = Annotated[
+    Annotated[EventFeature, Tag("event")] | Annotated[PatientFeature, Tag("patient")], Discriminator(_feature_tag)
+]
+
+
+class LabelSource(Settings):
+    """What makes a row's label yes: something that happens after prediction time, within the horizon."""
+
+    outcome: Literal["index-event", "death", "event"] = Field(
+        description="Another event like the index event begins (readmission), the patient dies, or one of `events`."
+    )
+    horizon: Duration = Field(description="How long after prediction time it may happen, such as 30d or 8h.")
+    events: Events | None = Field(None, description="The events of outcome: event.")
+
+    @model_validator(mode="after")
+    def _events_where_needed(self) -> Self:
+        if (self.outcome == "event") != (self.events is not None):
+            raise ValueError("outcome: event needs `events`, the other outcomes have none")
+        return self
+
+
+class Eligibility(Settings):
+    """Which index events become rows."""
+
+    age: tuple[int, int] | None = Field(None, description="Youngest and oldest age in years at index time.")
+    values: tuple[Name, ...] = Field((), description="Features of which a row needs at least one value each.")
+
+
+class Rule(Settings):
+    """A plausibility rule: a column compared with a number or with another column, where both are known."""
+
+    name: str = Field(description="What the report calls the rule.")
+    column: Name = Field(description="A feature.")
+    comparison: Literal["<", "<=", ">", ">=", "==", "!="] = Field(description="How it compares.")
+    than: float | Name = Field(description="A number or another feature.")
+    mostly: float = Field(1.0, gt=0, le=1, description="Share of rows that must keep the rule.")
+    severity: Literal["critical", "warning"] = Field(
+        "warning", description="critical: the site stays out of the round."
+    )
+
+
+class Quality(Settings):
+    """When a table is too poor to take part."""
+
+    largest_quarantine: Share = Field(0.05, description="Largest share of what was read that may be in quarantine.")
+    largest_missing: dict[Name, Annotated[float, Field(ge=0, le=1)]] = Field(
+        {}, description="Largest share of missing values by feature; a feature that is not named may miss all."
+    )
+    missing_severity: Literal["critical", "warning"] = Field("warning", description="What more missing values mean.")
+    rules: tuple[Rule, ...] = Field((), description="Plausibility rules across columns.")
+
+
+class CohortDefinition(Settings):
+    """Population, index event, eligibility and quality: the same words at every site."""
+
+    index: IndexEvent = Field(description="The events that open a row.")
+    offset: Duration = Field("0h", description="Prediction time is this long after index time.")
+    since: date | None = Field(None, description="Only index events from this day on.")
+    eligible: Eligibility = Field(Eligibility(), description="Which index events become rows.")
+    quality: Quality = Field(Quality(), description="When a table is too poor to take part.")
+
+
+def _fits_the_study(cohort: CohortDefinition | None, info: ValidationInfo) -> CohortDefinition | None:
+    features, label = info.data.get("features"), info.data.get("label")
+    if cohort is not None and features is not None and label is not None:
+        mistakes = list(mistakes_in(cohort, features, label))
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+    return cohort
+
+
+StudyCohort = Annotated[CohortDefinition | None, AfterValidator(_fits_the_study)]
+
+
+def mistakes_in(cohort: CohortDefinition, features: Sequence[Feature], label: Label) -> Iterator[str]:
+    """What does not fit between the definition, the features and the label."""
+    names = {feature.name for feature in features}
+    if label.source is None:
+        yield f"label {label.name} needs a source, such as {{outcome: death, horizon: 8h}}"
+    for feature in features:
+        yield from _mistakes_in_feature(feature)
+    with_values = {feature.name for feature in features if isinstance(feature.source, EventFeature)}
+    for name in cohort.eligible.values:
+        if name not in with_values:
+            yield f"eligible.values: {name} is no feature from events"
+    compared = {name for rule in cohort.quality.rules for name in (rule.column, rule.than) if isinstance(name, str)}
+    for name in sorted((compared | set(cohort.quality.largest_missing)) - names):
+        yield f"quality: {name} is no feature"
+    words = {feature.name for feature in features if feature.kind == "categorical"}
+    for name in sorted(compared & words):
+        yield f"quality: {name} is categorical, and rules compare numbers"
+
+
+def _mistakes_in_feature(feature: Feature) -> Iterator[str]:
+    source = feature.source
+    if source is None:
+        yield f"feature {feature.name} needs a source, such as {{patient: age}} or {{kind, codes, statistic, window}}"
+    elif isinstance(source, PatientFeature):
+        wanted = "continuous" if source.patient == "age" else "categorical"
+        if feature.kind != wanted:
+            yield f"feature {feature.name}: {source.patient} is {wanted}"
+    else:
+        is_text = source.value == "text" and source.statistic not in COUNTING
+        if is_text != (feature.kind == "categorical"):
+            yield f"feature {feature.name}: a {feature.kind} feature can't be the {source.statistic} {source.value}"
+        if unknown := sorted(set(source.meaning.values()) - set(feature.categories or ())):
+            yield f"feature {feature.name}: meaning leads to {', '.join(unknown)}, which is no category"

@@ -1,0 +1,213 @@
+"""The parts of a study that no algorithm owns: features, label, forest, privacy, split, choice."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from spinney.base import Name as Name
+from spinney.base import Settings as Settings
+from spinney.base import Share as Share
+from spinney.study.definition import FeatureSource, LabelSource
+
+THRESHOLD_STEPS = 1000
+MOST_THRESHOLD_STEPS = 65_535
+
+
+class Feature(Settings):
+    """One clinical variable, the same at every site."""
+
+    name: Name = Field(description="Column name, the same at every site.")
+    kind: Literal["continuous", "binary", "categorical"] = Field(
+        description="continuous needs a range, categorical needs categories, binary is 0 or 1."
+    )
+    unit: str | None = Field(None, description="UCUM unit of a continuous feature, such as mg/dL.")
+    range: tuple[float, float] | None = Field(
+        None, description="Smallest and largest value of a continuous feature; values beyond are clipped to it."
+    )
+    precision: float | None = Field(
+        None,
+        gt=0,
+        description="Thresholds are rounded to this, in the feature's own unit. Empty: a thousandth of the range.",
+    )
+    categories: tuple[str, ...] | None = Field(
+        None, description="Allowed values of a categorical feature; any other value counts as missing."
+    )
+    source: FeatureSource | None = Field(None, description="How it is read from coded events or from the patient.")
+
+    @model_validator(mode="after")
+    def _kind_has_what_it_needs(self) -> Self:
+        continuous, categorical = self.kind == "continuous", self.kind == "categorical"
+        if continuous and self.range is None:
+            raise ValueError("a continuous feature needs a range, for example [0, 300]")
+        if categorical and not self.categories:
+            raise ValueError("a categorical feature needs categories, for example [mild, severe]")
+        if not continuous and (self.range is not None or self.precision is not None or self.unit is not None):
+            raise ValueError(f"range, precision and unit belong to continuous features; {self.name} is {self.kind}")
+        if not categorical and self.categories is not None:
+            raise ValueError(f"categories belong to categorical features; {self.name} is {self.kind}")
+        if self.range is not None:
+            low, high = self.range
+            if not (-1e15 < low < high < 1e15):
+                raise ValueError(f"range must rise from its first to its second number, got [{low:g}, {high:g}]")
+            if self.precision is not None and not 1 <= (high - low) / self.precision <= MOST_THRESHOLD_STEPS:
+                raise ValueError(f"precision must cut the range into 1 to {MOST_THRESHOLD_STEPS} steps")
+        if self.categories is not None and len(set(self.categories)) != len(self.categories):
+            raise ValueError("categories must differ from each other")
+        return self
+
+
+class Label(Settings):
+    """What is predicted: yes or no."""
+
+    name: Name = Field(description="Column that holds the outcome.")
+    positive: tuple[str, ...] = Field(
+        ("1", "1.0", "true", "True", "yes"), min_length=1, description="Values that mean yes; all others mean no."
+    )
+    source: LabelSource | None = Field(None, description="What makes it yes, and within which horizon.")
+
+
+class Tuning(Settings):
+    """Local search for forest settings, before growing."""
+
+    seconds: float = Field(0, ge=0, description="Time budget; 0 leaves the forest settings as they are.")
+    draws: int = Field(30, ge=1, description="Most combinations to try within the budget.")
+    folds: int = Field(10, ge=2, le=20, description="Folds of the cross-validation, by patient.")
+
+
+class ForestSettings(Settings):
+    """How every site grows its trees."""
+
+    trees: int = Field(100, ge=1, le=10_000, description="Trees that each site grows and sends.")
+    max_depth: int = Field(12, ge=1, le=32, description="Deepest split of a tree.")
+    min_samples_split: int = Field(2, ge=2, description="Fewest rows in a node that may be split.")
+    min_samples_leaf: int = Field(5, ge=1, description="Fewest rows in a leaf; the privacy floor counts patients, too.")
+    max_features: Literal["sqrt", "log2", "all"] = Field("sqrt", description="Features tried at a split.")
+    criterion: Literal["gini", "entropy"] = Field("gini", description="Measure of a split's quality.")
+    tuning: Tuning = Field(Tuning(), description="Local search for better settings, off by default.")
+
+
+class Privacy(Settings):
+    """What may leave a hospital, and how it is guarded."""
+
+    smallest_cohort: int = Field(30, ge=10, description="A site with fewer patients declines the round.")
+    smallest_leaf: int = Field(5, ge=2, description="Fewest distinct patients in a leaf that travels.")
+    probability_precision: float = Field(0.01, ge=0.001, le=0.25, description="Leaf probabilities are rounded to this.")
+    weight_precision: float = Field(0.01, ge=0.001, le=0.25, description="Tree weights are rounded to this.")
+    rows_precision: int = Field(10, ge=1, description="A site's number of rows is rounded to this.")
+    secure_sum: Literal["masked", "ring", "trusted-third-party"] = Field(
+        "masked", description="How confusion counts are added up; two sites can only use trusted-third-party."
+    )
+    fewest_scoring_sites: int | None = Field(
+        None,
+        ge=2,
+        description="No sum has fewer participants, and a tree that fewer sites can score is not summed. Empty: 3, or "
+        "2 with a trusted third party.",
+    )
+    largest_share: float = Field(
+        0.5, gt=0, le=1, description="Most of the total weight that one other site's trees may have in a model."
+    )
+    missing_rates: bool = Field(
+        False, description="The characteristic vector also tells the share of missing values of every feature."
+    )
+    share_map: bool = Field(
+        True,
+        description="The coordinator tells the sites where all of them lie on a map of their characteristic vectors.",
+    )
+    share_metrics: bool = Field(False, description="Sites tell the coordinator their own test figures.")
+
+    @model_validator(mode="after")
+    def _a_secure_sum_needs_three(self) -> Self:
+        if self.secure_sum != "trusted-third-party" and self.fewest_scorers < 3:
+            raise ValueError(
+                f"{self.secure_sum} needs fewest_scoring_sites of at least 3: with two sites each learns the other's "
+                "counts. Use secure_sum: trusted-third-party."
+            )
+        return self
+
+    @property
+    def warning(self) -> str:
+        """What whoever signs the study should know about its secure sum; empty for the default."""
+        return {
+            "masked": "",
+            "ring": "secure_sum ring: the owner of a tree learns its summed counts, and by trees that vote alike those "
+            "of a site that can't score all of them; two neighbours in the ring who collude see the site between them",
+            "trusted-third-party": "secure_sum trusted-third-party: the coordinator sees every site's counts",
+        }[self.secure_sum]
+
+    @property
+    def fewest_scorers(self) -> int:
+        """The floor that holds."""
+        return self.fewest_scoring_sites or (2 if self.secure_sum == "trusted-third-party" else 3)
+
+
+class Split(Settings):
+    """Who is in which part. With patient identifiers a keyed hash decides, else the seed."""
+
+    test: Share = Field(0.25, description="Share of patients whose rows only measure.")
+    validation: Share | None = Field(
+        None,
+        description="Share of patients kept for choosing; 0: choose by cross-validation. Empty: by size, none below "
+        "20,000 patients and a fifth of those who are not in the test part from there on.",
+    )
+    newest: Share | None = Field(
+        None,
+        description="Share of the newest index events that are kept aside to measure how time goes by; 0: none. Empty: "
+        "a tenth, where rows have index times and that holds enough unseen patients of either class.",
+    )
+    seed: int = Field(
+        0, ge=0, le=2**32 - 1, description="Makes random choices repeatable, in a hospital together with its key."
+    )
+
+    @model_validator(mode="after")
+    def _training_remains(self) -> Self:
+        if 1 - (1 - self.test - (self.validation or 0)) * (1 - (self.newest or 0)) > 0.9:
+            raise ValueError("test and validation leave less than a tenth of the patients for training")
+        return self
+
+
+class Choice(Settings):
+    """How a site chooses its model, on rows that are not test rows."""
+
+    metric: Literal["auroc", "auprc", "mcc"] = Field("auroc", description="What a better model is better at.")
+    folds: int = Field(5, ge=2, le=20, description="Folds of the cross-validation over non-test rows, by patient.")
+    repeats: int | None = Field(
+        None,
+        ge=1,
+        le=100,
+        description="How often the cross-validation is repeated with other folds. Empty: by size, 10 times with fewer "
+        "than 1,000 training patients, else once.",
+    )
+    fewest_patients: int = Field(
+        10,
+        ge=2,
+        description="With fewer patients of either class nothing is chosen; the federated model stands, with its "
+        "probabilities moved to the site's base rate.",
+    )
+    threshold: Literal["mcc", "youden", "sensitivity"] = Field(
+        "mcc", description="What the decision threshold aims at."
+    )
+    sensitivity: float = Field(0.9, gt=0, lt=1, description="Wanted sensitivity, where threshold says so.")
+    calibrate: bool = Field(
+        True,
+        description="Platt scaling on the site's own cross-validated votes. With too few patients for it, or where "
+        "votes and outcomes don't rise together, only a move to the site's base rate.",
+    )
+    bootstrap: int = Field(1000, ge=100, le=100_000, description="Resamples behind every interval.")
+    fewest_test_patients: int = Field(
+        10, ge=2, description="With fewer test patients of either class no figure is printed."
+    )
+    admission: Literal["auto", "manual"] = Field(
+        "auto", description="manual: at every site a steward decides before a federated model is used."
+    )
+
+
+class Schedule(Settings):
+    """When rounds are, and how long anybody waits for anybody."""
+
+    cron: str = Field("0 2 * * *", pattern=r"^\S+( \S+){4}$", description="When the coordinator opens a round.")
+    timezone: str = Field("UTC", description="Of the schedule, such as Europe/Berlin.")
+    answer_minutes: float = Field(60, gt=0, description="A site that has not answered a step by then is left out.")
+    opening_minutes: float = Field(180, gt=0, description="How long a site waits for the round to open.")
+    retention_days: int = Field(30, ge=1, description="Messages older than this are deleted from the exchange.")

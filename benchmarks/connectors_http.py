@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.connectors_ways import Built
-from spinney.demo.fhir_server import FhirServer
+from spinney.demo.fhir_server import DemoFhirServer
 
 KINDS = ("Patient", "Encounter", "Observation")
 PYRATE_SCRIPT = Path(__file__).with_name("peers") / "pyrate.py"
@@ -50,7 +50,7 @@ def with_pyrate(python: Path, address: str, folder: Path) -> Built:
 
 
 def _rest(folder: Path, addresses: Any) -> None:
-    with FhirServer(folder) as server:
+    with DemoFhirServer(folder) as server:
         addresses.send(("rest", server.base_url))
         signal.pause()
 

@@ -106,8 +106,8 @@ def measured(sizes: Sizes) -> list[Line]:
     """Line by line."""
     wood, growing = timed(lambda: made(sizes))
     forest, exporting = timed(lambda: wood.exported(sizes.trees, 5, GRID))
-    data, encoding = timed(lambda: codec.encode(forest, GRID))
-    arrived, decoding = timed(lambda: codec.decode(data, GRID, codec.Limits(sizes.trees, 12)))
+    data, encoding = timed(lambda: codec.pack_forest(forest, GRID))
+    arrived, decoding = timed(lambda: codec.unpack_forest(data, GRID, codec.Limits(sizes.trees, 12)))
     assert arrived.digests == forest.digests
     size = f"{sizes.trees} trees on {sizes.rows:,} x {COLUMNS} rows"
     return [
@@ -153,7 +153,7 @@ def scoring(wood: Wood, sizes: Sizes) -> Line:
 def streaming(forest: Forest, sizes: Sizes) -> list[Line]:
     """Rows that never are in memory together, on one core, in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        seconds, before, peak = pool.apply(_streamed, (codec.encode(forest, GRID), sizes))
+        seconds, before, peak = pool.apply(_streamed, (codec.pack_forest(forest, GRID), sizes))
     note = f"{sizes.streamed_rows:,} rows through {len(forest)} trees"
     return [
         line("streamed rows per second", "/s", sizes.streamed_rows / seconds, note=note, better="more"),
@@ -162,7 +162,7 @@ def streaming(forest: Forest, sizes: Sizes) -> list[Line]:
 
 
 def _streamed(data: bytes, sizes: Sizes) -> tuple[float, float, float]:
-    forest = codec.decode(data, GRID, codec.Limits(sizes.trees, 12))
+    forest = codec.unpack_forest(data, GRID, codec.Limits(sizes.trees, 12))
     blocks, before = _blocks(sizes.streamed_rows), _memory("VmRSS")
     start = time.perf_counter()
     counts = stream_counts(forest, blocks, PRESENT)

@@ -111,7 +111,7 @@ def packed(study: Study, cohorts: Mapping[str, Cohort]) -> tuple[int, dict[str, 
     for cohort in cohorts.values():
         rounding = rounding_of(study, cohort)
         forest = _forest(study, cohort, rounding)
-        size += len(codec.encode(forest, rounding))
+        size += len(codec.pack_forest(forest, rounding))
         said.update(_entropies(forest, rounding))
     return size, dict(said)
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.harness import Figure, Measured, command, table
 from spinney.demo.federation import COORDINATOR, Village
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 from spinney.house.channel import PARCEL
 from spinney.house.envelopes import START, TAG_BYTES
 from spinney.reports.facts import of_round, steps_in
@@ -186,7 +186,7 @@ def _sent(village: Village, house: str, night: int) -> Iterator[tuple[str, int]]
         yield step.partition("-")[2] if step.startswith("ask") else step, entry.bytes
 
 
-def _entries(village: Village, house: str, night: int) -> Iterator[Entry]:
+def _entries(village: Village, house: str, night: int) -> Iterator[AuditEntry]:
     lines = of_round(Audit(village.home(house) / "audit.jsonl").lines(), village.study, night)
     return (line.entry for line in lines if line.entry.direction == "sent")
 

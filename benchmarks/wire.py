@@ -27,13 +27,13 @@ from benchmarks.harness import Figure, Measured, command, table
 from spinney.connectors.exchange import Address, Exchange, SystemClock
 from spinney.forest import codec
 from spinney.house.audit import Audit
-from spinney.house.channel import PARCEL, Desk
+from spinney.house.channel import PARCEL, RoundChannel
 from spinney.house.envelopes import Rounds
 from spinney.house.keys import Identity
-from spinney.house.rounds import CoordinatorRound, SiteRound
+from spinney.house.rounds import CoordinatorSession, SiteSession
 from spinney.rows.cohort import Cohort, Part
 from spinney.simulate import simulate
-from spinney.storage.files import History, Memory
+from spinney.storage.files import RoundState, ScoredTrees
 from spinney.study.study import Study
 
 COORDINATOR = "coordinator"
@@ -171,18 +171,18 @@ class _Houses:
         self.exchanges = {name: CountedExchange.counted(folder / "exchange") for name in self.identities}
         self.watch = _Watch()
 
-    def coordinator(self) -> CoordinatorRound:
-        memory = Memory(self.folder / COORDINATOR / "rounds" / "1")
-        return CoordinatorRound(self.study, self._desk(COORDINATOR), list(self.cohorts), memory, PATIENCE)
+    def coordinator(self) -> CoordinatorSession:
+        memory = RoundState(self.folder / COORDINATOR / "rounds" / "1")
+        return CoordinatorSession(self.study, self._desk(COORDINATOR), list(self.cohorts), memory, PATIENCE)
 
-    def site(self, name: str) -> SiteRound:
+    def site(self, name: str) -> SiteSession:
         home = self.folder / name
-        memory, history = _Watched(home / "rounds" / "1", self.watch), History(home / "scored")
-        return SiteRound(self.study, self._desk(name), COORDINATOR, self.cohorts[name], memory, history)
+        memory, history = _Watched(home / "rounds" / "1", self.watch), ScoredTrees(home / "scored")
+        return SiteSession(self.study, self._desk(name), COORDINATOR, self.cohorts[name], memory, history)
 
-    def _desk(self, name: str) -> Desk:
+    def _desk(self, name: str) -> RoundChannel:
         home = self.folder / name
-        return Desk(
+        return RoundChannel(
             home,
             name,
             self.study.name,
@@ -204,7 +204,7 @@ class _Watch:
     trees: int = 0  # that every site has scored
 
 
-class _Watched(Memory):
+class _Watched(RoundState):
     """A round's memory that tells the size of the forest that was grown, and how many trees were scored."""
 
     def __init__(self, folder: Path, watch: _Watch) -> None:

@@ -27,7 +27,7 @@ MISSING_WORDS = ["?", "NULL", "null", "missing", "unknown"]
 PATIENT_WORDS = ("patient", "patientid", "patientnbr", "subject", "subjectid", "person", "personid", "mrn", "pid", "id")
 
 
-class Form(NamedTuple):
+class TableForm(NamedTuple):
     """The columns of a table, and how its numbers and columns are told apart if it is text."""
 
     columns: tuple[str, ...]
@@ -35,11 +35,11 @@ class Form(NamedTuple):
     decimal: str = "."
 
 
-def form_of(file: Path) -> Form:
+def form_of(file: Path) -> TableForm:
     """The form of a CSV or Parquet file; refused if two columns have one name or a quote is not closed."""
     if file.name.lower().endswith(".parquet"):
         try:
-            form = Form(tuple(pq.read_schema(file).names))
+            form = TableForm(tuple(pq.read_schema(file).names))
         except (OSError, pa.ArrowException) as error:
             raise SourceFailed(f"{file.name} cannot be read as a table ({type(error).__name__}); mend it") from None
     else:
@@ -55,7 +55,7 @@ def check_names(columns: Iterable[str], where: str) -> None:
         raise SourceFailed(f"{where}: {', '.join(twins[:5])} is the name of more than one column; rename or drop one")
 
 
-def _csv_form(file: Path) -> Form:
+def _csv_form(file: Path) -> TableForm:
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as content:
             head = content.readline(LONGEST_HEADER).decode("utf-8-sig")
@@ -68,7 +68,9 @@ def _csv_form(file: Path) -> Form:
         raise SourceFailed(f'{file.name}: a quote (") is not closed; close it, or take out the one that is too much')
     separator = next((mark for mark in ";\t|" if mark in head and "," not in head), ",")
     columns = next(csv.reader(io.StringIO(head), delimiter=separator), [])
-    return Form(tuple(columns), separator, "," if separator == ";" else ".")  # so write houses with a decimal comma
+    return TableForm(
+        tuple(columns), separator, "," if separator == ";" else "."
+    )  # so write houses with a decimal comma
 
 
 def _quotes_in(content: BinaryIO) -> int:
@@ -114,7 +116,7 @@ def read_table(file: Path) -> pd.DataFrame:
     return table
 
 
-def _read_csv(file: Path, form: Form) -> pd.DataFrame:
+def _read_csv(file: Path, form: TableForm) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows longer than the header would shift silently
         return pd.read_csv(

@@ -13,14 +13,14 @@ from spinney.configuration.house import read_coordinator
 from spinney.errors import RoundVoid
 from spinney.flows.run_names import named_by, rename_run
 from spinney.house.coordinator_night import CoordinatorNights
-from spinney.tasks.guarded import quiet
+from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.round import report_round, tidy_exchange
 from spinney.tasks.start_sites import start_sites
 from spinney.tasks.steps import Steps
 
 
-class CoordinatorRound(Settings):
+class CoordinatorRoundInput(Settings):
     """A round of a study. Run with no input, it goes on with the round that was begun, or opens the next one."""
 
     coordinator: Path = Field(Path("coordinator.yaml"), description="The coordinator's own file.")
@@ -29,9 +29,9 @@ class CoordinatorRound(Settings):
 
 
 @flow(name="coordinator-round", flow_run_name=named_by("night"))
-def coordinator_round(night: CoordinatorRound = CoordinatorRound()) -> dict[str, Any]:  # noqa: B008
+def coordinator_round(night: CoordinatorRoundInput = CoordinatorRoundInput()) -> dict[str, Any]:  # noqa: B008
     """Open a round, ask the sites until it is over, and say who took part and what came of it."""
-    with quiet():
+    with guarded():
         settings = read_coordinator(night.coordinator)
         nights = CoordinatorNights(settings, night.study)
         nights.exchange.say = warn

@@ -11,9 +11,9 @@ from pydantic import Field
 from spinney.base import Name, Settings
 from spinney.configuration.site import read_site
 from spinney.flows.run_names import named_by
-from spinney.house.approvals import Papers, the_study
+from spinney.house.approvals import Approvals, the_study
 from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
-from spinney.tasks.guarded import quiet
+from spinney.tasks.guarded import guarded
 
 
 class SiteCheck(Settings):
@@ -26,10 +26,10 @@ class SiteCheck(Settings):
 @flow(name="site-check", flow_run_name=named_by("check"))
 def site_check(check: SiteCheck = SiteCheck()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull and check the cohort; fails if a critical rule is broken, as tonight's round would."""
-    with quiet():
+    with guarded():
         site = read_site(check.site)
-        papers = Papers(site.home, check.study or the_study(site.home))
-        spec = CohortSpec(name=papers.study.name, study=papers.folder / "study.yaml", site=check.site)
+        approvals = Approvals(site.home, check.study or the_study(site.home))
+        spec = CohortSpec(name=approvals.study.name, study=approvals.folder / "study.yaml", site=check.site)
         pulled = pull_cohort(spec)
         checked = check_cohort(pulled, spec)
         checked.quality.require()

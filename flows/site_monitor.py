@@ -11,8 +11,8 @@ from spinney.base import Name, Settings
 from spinney.configuration.site import read_site
 from spinney.errors import SpinneyError
 from spinney.flows.run_names import named_by, rename_run
-from spinney.house.approvals import Papers, the_study
-from spinney.tasks.guarded import quiet
+from spinney.house.approvals import Approvals, the_study
+from spinney.tasks.guarded import guarded
 from spinney.tasks.scores import show_watch, watch_champion
 
 
@@ -30,9 +30,9 @@ class BelowPromise(SpinneyError):
 @flow(name="site-monitor", flow_run_name=named_by("asked"))
 def site_monitor(asked: SiteMonitor = SiteMonitor()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Hold what was said against what happened, show it, and raise the alarm if that is called for."""
-    with quiet():
+    with guarded():
         site = read_site(asked.site)
-        study = Papers(site.home, asked.study or the_study(site.home)).study
+        study = Approvals(site.home, asked.study or the_study(site.home)).study
         rename_run(study.name, "the model in use", site.name)
         seen = watch_champion(site, study)
         if seen is None:

@@ -11,7 +11,7 @@ from prefect.logging import get_run_logger
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.cohort.check_result import Checked
+from spinney.cohort.check_result import CheckResult
 from spinney.cohort.pull import PullReport
 from spinney.cohort.vault import CohortRef
 from spinney.configuration.site import read_site
@@ -19,10 +19,10 @@ from spinney.errors import RoundVoid, SpinneyError
 from spinney.flows.admit import admit
 from spinney.flows.run_names import named_by, rename_run
 from spinney.house.admission import NOT_NEEDED, WAITING
-from spinney.house.site_night import NotOpened, Part, SiteNights, told
+from spinney.house.site_night import NotOpened, RoundResult, SiteNights, summary_of
 from spinney.reports.gather import site_facts
 from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
-from spinney.tasks.guarded import quiet
+from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.preload import preload, preloaded
 from spinney.tasks.round import (
@@ -39,7 +39,7 @@ from spinney.tasks.steps import Steps
 MANUAL, ADMISSION = "manual", "admission"
 
 
-class SiteRound(Settings):
+class SiteRoundInput(Settings):
     """This site's part in a round. Run with no input, it takes part in the round that opens next."""
 
     site: Path = Field(Path("site.yaml"), description="The site's own file.")
@@ -52,9 +52,9 @@ class SiteRound(Settings):
 
 
 @flow(name="site-round", flow_run_name=named_by("night"))
-def site_round(night: SiteRound = SiteRound()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
+def site_round(night: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
-    with quiet():
+    with guarded():
         nights = SiteNights(read_site(night.site), night.study)
         nights.exchange.say = warn
         with nights.alone():
@@ -80,7 +80,7 @@ def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | Non
     return result
 
 
-def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
+def take_part(nights: SiteNights, night: SiteRoundInput) -> dict[str, Any]:
     """The night itself; one that came to nothing has a report, too, and keeps the champion."""
     preload(local_registry=not nights.site.registry.tracking)
     tonight = Tonight()
@@ -97,7 +97,7 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
         settle_model(nights, part, version)
     report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
     result = {
-        **told(part),
+        **summary_of(part),
         "version": version.number,
         "admission": WAITING if waits else NOT_NEEDED,
         "run": str(runtime.flow_run.id),
@@ -106,13 +106,13 @@ def take_part(nights: SiteNights, night: SiteRound) -> dict[str, Any]:
     return result
 
 
-def is_manual(nights: SiteNights, night: SiteRound, number: int) -> bool:
+def is_manual(nights: SiteNights, night: SiteRoundInput, number: int) -> bool:
     """Whether a steward decides about the model of a round: by the settings, or because whoever ran it wished so."""
     wished = night.admission, nights.memory(number).get(ADMISSION)
     return MANUAL in (nights.site.admission, nights.study.choice.admission, *wished)
 
 
-def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
+def answered(nights: SiteNights, night: SiteRoundInput, tonight: Tonight) -> RoundResult:
     """From the patients to the end of a round. One that ended while this site was away doesn't cost it tonight's."""
     look_at_roster(nights)
     begun = nights.rounds.unfinished
@@ -126,7 +126,7 @@ def answered(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
         return taken_part(nights, night, tonight)
 
 
-def taken_part(nights: SiteNights, night: SiteRound, tonight: Tonight) -> Part:
+def taken_part(nights: SiteNights, night: SiteRoundInput, tonight: Tonight) -> RoundResult:
     """One round. A round that was begun goes on with the cohort that it has."""
     begun, pinned = nights.rounds.unfinished, nights.pinned
     cohort = pinned or checked_cohort(nights, night.site, tonight)
@@ -151,7 +151,7 @@ class Tonight:
     """What the night has found out so far, for its report. After a restart nobody knows how the cohort came."""
 
     pulled: PullReport | None = None
-    checked: Checked | None = None
+    checked: CheckResult | None = None
 
     @property
     def known(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Tonight:
 
 def checked_cohort(nights: SiteNights, site: Path, tonight: Tonight) -> CohortRef:
     """Tonight's patients, if they keep the study's rules."""
-    spec = CohortSpec(name=nights.study.name, study=nights.papers.folder / "study.yaml", site=site)
+    spec = CohortSpec(name=nights.study.name, study=nights.approvals.folder / "study.yaml", site=site)
     pulled = pull_cohort(spec)
     tonight.pulled = pulled.report
     preloaded()

@@ -11,7 +11,7 @@ from spinney.base import Name, Settings
 from spinney.configuration.site import read_site
 from spinney.flows.run_names import named_by, rename_run
 from spinney.scoring.score_night import ScoreNight
-from spinney.tasks.guarded import quiet
+from spinney.tasks.guarded import guarded
 from spinney.tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
 
 
@@ -25,7 +25,7 @@ class SiteScore(Settings):
 @flow(name="site-score", flow_run_name=named_by("tonight"))
 def site_score(tonight: SiteScore = SiteScore()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Pull the open rows, apply the champion, write back, forget who they are."""
-    with quiet():
+    with guarded():
         night = ScoreNight(read_site(tonight.site), tonight.study)
         rename_run(night.study.name, "scores", night.site.name)
         with night.alone():

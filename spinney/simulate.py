@@ -22,7 +22,7 @@ from spinney.errors import Refused
 from spinney.federation import disclosure
 from spinney.federation.forest_site import rounding_of
 from spinney.federation.messages import Description, Enrolment
-from spinney.federation.seam import Card, House, Message, Parcel, content_digest
+from spinney.federation.seam import Card, Message, Parcel, SiteContext, content_digest
 from spinney.forest.export import export_forest
 from spinney.forest.grow import grow
 from spinney.rows.cohort import Cohort
@@ -45,7 +45,7 @@ class Simulation:
 
 
 @dataclass
-class Post:
+class LocalMail:
     """Sealed mail within one process: only recipients get a parcel's content."""
 
     contents: dict[tuple[str, str], tuple[frozenset[str], bytes]] = field(default_factory=dict)  # by sender and digest
@@ -59,7 +59,7 @@ class Post:
 class PostBox:
     """A site's view of the post."""
 
-    box: Post
+    box: LocalMail
     name: str
 
     def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
@@ -82,7 +82,7 @@ class InProcess:
     def __init__(
         self,
         study: Study,
-        houses: Mapping[str, House],
+        houses: Mapping[str, SiteContext],
         *,
         round: int = 1,
         workers: int = 1,
@@ -129,7 +129,9 @@ class InProcess:
         try:
             self._houses[site].introduce(self._cards)
             reply = self._parts[site].answer(step, order)
-            disclosure.check(reply, self._study)  # as it leaves the house and as it arrives: here the same moment
+            disclosure.check_message(
+                reply, self._study
+            )  # as it leaves the house and as it arrives: here the same moment
         except Refused as reason:
             self.leave_out(site, f"refused {step}: {reason}")
             return None
@@ -151,7 +153,7 @@ def simulate(
     lost: Mapping[str, str] | None = None,
 ) -> Simulation:
     """Run the study's algorithm over some sites' cohorts."""
-    post = Post()
+    post = LocalMail()
     houses = houses_of(study, cohorts, post, round)
     for house in houses.values():
         house.jobs = max(1, workers // max(len(houses), 1))
@@ -179,7 +181,7 @@ def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1)
     return FederatedForest.from_trees(forest, ["pooled"] * len(forest), np.ones(len(forest)), study.features)
 
 
-def houses_of(study: Study, cohorts: Mapping[str, Cohort], post: Post, round_: int = 1) -> dict[str, House]:
+def houses_of(study: Study, cohorts: Mapping[str, Cohort], post: LocalMail, round_: int = 1) -> dict[str, SiteContext]:
     """A house per cohort, with a signing key that the others know."""
     keys = {name: Ed25519PrivateKey.generate() for name in cohorts}
     public = {name: key.public_key() for name, key in keys.items()}
@@ -192,6 +194,6 @@ def houses_of(study: Study, cohorts: Mapping[str, Cohort], post: Post, round_: i
         return True
 
     return {
-        name: House(name, study, round_, cohort, post.of(name), keys[name].sign, verify)
+        name: SiteContext(name, study, round_, cohort, post.of(name), keys[name].sign, verify)
         for name, cohort in cohorts.items()
     }

@@ -9,7 +9,7 @@ from prefect.logging import get_run_logger
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.cohort.check_result import Checked
+from spinney.cohort.check_result import CheckResult
 from spinney.cohort.encoded import write_encoded
 from spinney.cohort.pull import PullResult, pull
 from spinney.cohort.vault import CohortRef
@@ -17,7 +17,7 @@ from spinney.configuration.site import SiteSettings, read_site
 from spinney.configuration.study_file import read_study
 from spinney.study.study import Study
 from spinney.tasks.artifacts import show_quality
-from spinney.tasks.guarded import quietly
+from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 
@@ -33,7 +33,7 @@ class CohortSpec(Settings):
 
 
 @task(task_run_name="pull the cohort of {spec.name}", **TRANSIENT, **NO_TRACE)
-@quietly
+@guards_patients
 def pull_cohort(spec: CohortSpec) -> PullResult:
     """Pull the cohort into the vault."""
     study, site = spec.read()
@@ -44,8 +44,8 @@ def pull_cohort(spec: CohortSpec) -> PullResult:
 
 
 @task(task_run_name="check the cohort of {spec.name}", **NO_TRACE)
-@quietly
-def check_cohort(pulled: PullResult, spec: CohortSpec) -> Checked:
+@guards_patients
+def check_cohort(pulled: PullResult, spec: CohortSpec) -> CheckResult:
     """Hold the cohort against the study's rules; whether it may take part, `quality.require` says."""
     from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
@@ -61,7 +61,7 @@ def check_cohort(pulled: PullResult, spec: CohortSpec) -> Checked:
 
 
 @task(task_run_name="encode the cohort of {spec.name}", **NO_TRACE)
-@quietly
+@guards_patients
 def encode_cohort(cohort: CohortRef, spec: CohortSpec) -> CohortRef:
     """Keep the cohort's arrays beside its table."""
     study, site = spec.read()

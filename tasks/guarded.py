@@ -21,7 +21,7 @@ class StepFailed(SpinneyError):
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def guarded() -> Iterator[None]:
     """Errors with a message for people pass; all others leave only their kind and place. None takes another along."""
     try:
         yield
@@ -40,15 +40,15 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__} at {_place(error)}"
 
 
-def quietly(work: Callable[P, R]) -> Callable[P, R]:
+def guards_patients(work: Callable[P, R]) -> Callable[P, R]:
     """The same around a task. Not around a flow: Prefect reads the types of its parameters where it is written."""
 
     @functools.wraps(work)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        with quiet():
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        with guarded():
             return work(*args, **kwargs)
 
-    return guarded
+    return inside
 
 
 def _place(error: BaseException) -> str:

@@ -8,17 +8,17 @@ from prefect.logging import get_run_logger
 from spinney.connectors.mlflow import CHAMPION, Registry, Version, lineage_of
 from spinney.house.coordinator_night import Ended
 from spinney.house.nights import HouseNights
-from spinney.house.site_night import Found, Part, SiteNights
+from spinney.house.site_night import Found, RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, Standing
 from spinney.reports.gather import round_facts
 from spinney.reports.write import write_round_report, write_site_report
 from spinney.tasks.artifacts import show_night, show_round
-from spinney.tasks.guarded import quietly
+from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE
 
 
 @task(task_run_name="look at the roster", **NO_TRACE)
-@quietly
+@guards_patients
 def look_at_roster(nights: SiteNights) -> None:
     """Accept what needs no person, and say what does."""
     for note in nights.look_at_roster():
@@ -26,15 +26,15 @@ def look_at_roster(nights: SiteNights) -> None:
 
 
 @task(task_run_name="wait for the round to open", **NO_TRACE)
-@quietly
+@guards_patients
 def wait_for_opening(nights: SiteNights, number: int | None) -> Found:
     """The round that is open; fails when the study's patience is over."""
     return nights.await_opening(number)
 
 
 @task(task_run_name="register the model of round {part.number}", **NO_TRACE)
-@quietly
-def register_model(nights: SiteNights, part: Part) -> Version:
+@guards_patients
+def register_model(nights: SiteNights, part: RoundResult) -> Version:
     """The round's model as a candidate in this site's registry; the same version if it was registered before."""
     outcome, head = part.require(), nights.audit.verify().chain
     lineage = lineage_of(nights.study, nights.name, outcome.model, part.number, part.cohort.digest, head)
@@ -42,8 +42,8 @@ def register_model(nights: SiteNights, part: Part) -> Version:
 
 
 @task(task_run_name="settle who is champion after round {part.number}", **NO_TRACE)
-@quietly
-def settle_model(nights: SiteNights, part: Part, version: Version) -> None:
+@guards_patients
+def settle_model(nights: SiteNights, part: RoundResult, version: Version) -> None:
     """Promote tonight's model, unless the champion is better beyond noise or a person has to look first."""
     Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=part.takes_over)
 
@@ -61,7 +61,7 @@ def tidy_exchange(nights: HouseNights, *, everybodys: bool = False) -> None:
 
 
 @task(task_run_name="write the report", **NO_TRACE)
-@quietly
+@guards_patients
 def report_night(nights: SiteNights, facts: NightFacts) -> None:
     """The page for this house, and its key figures for the Prefect UI."""
     path = write_site_report(nights.home, facts)
@@ -70,10 +70,10 @@ def report_night(nights: SiteNights, facts: NightFacts) -> None:
 
 
 @task(task_run_name="write the report", **NO_TRACE)
-@quietly
+@guards_patients
 def report_round(ended: Ended) -> None:
     """The page for the coordinator, and its key figures for the Prefect UI."""
     facts = round_facts(ended.asking, ended.over)
-    path = write_round_report(ended.asking.desk.home, facts)
+    path = write_round_report(ended.asking.channel.home, facts)
     show_round(facts)
     get_run_logger().info("The report is in %s", path)

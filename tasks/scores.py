@@ -14,14 +14,14 @@ from spinney.scoring.monitor import Watch
 from spinney.scoring.score_night import Said, ScoreNight, watch
 from spinney.study.study import Study
 from spinney.tasks.artifacts import artifact_key
-from spinney.tasks.guarded import quietly
+from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 BELOW_PROMISE = "spinney.champion.below-promise"
 
 
 @task(task_run_name="pull the patients to be scored", **TRANSIENT, **NO_TRACE)
-@quietly
+@guards_patients
 def pull_open_rows(night: ScoreNight) -> OpenRows:
     """The rows whose outcome nobody knows yet, into the vault."""
     rows = night.pull()
@@ -31,28 +31,28 @@ def pull_open_rows(night: ScoreNight) -> OpenRows:
 
 
 @task(task_run_name="apply the champion", **NO_TRACE)
-@quietly
+@guards_patients
 def apply_champion(night: ScoreNight, rows: OpenRows) -> Said:
     """What the model in use says, kept in the vault."""
-    return night.apply(rows)
+    return night.apply_model(rows)
 
 
 @task(task_run_name="write scores to the table", **TRANSIENT, **NO_TRACE)
-@quietly
+@guards_patients
 def write_to_table(night: ScoreNight, said: Said) -> int:
     """The hospital's table; written again, nothing is there twice."""
     return night.write_table(said)
 
 
 @task(task_run_name="write scores to the FHIR server", **TRANSIENT, **NO_TRACE)
-@quietly
+@guards_patients
 def write_to_fhir(night: ScoreNight, said: Said) -> int:
     """RiskAssessment resources; written again, nothing is there twice."""
     return night.write_fhir(said)
 
 
 @task(task_run_name="show what was scored", **NO_TRACE)
-@quietly
+@guards_patients
 def show_scores(night: ScoreNight, result: dict[str, int | str]) -> None:
     """Counts, for the Prefect UI."""
     key = artifact_key(night.site.name, night.study.name, "scores")
@@ -60,14 +60,14 @@ def show_scores(night: ScoreNight, result: dict[str, int | str]) -> None:
 
 
 @task(task_run_name="watch the champion", **NO_TRACE)
-@quietly
+@guards_patients
 def watch_champion(site: SiteSettings, study: Study) -> Watch | None:
     """What the model in use said against what happened."""
     return watch(site, study)
 
 
 @task(task_run_name="show how the champion does", **NO_TRACE)
-@quietly
+@guards_patients
 def show_watch(site: SiteSettings, study: Study, seen: Watch) -> None:
     """Figures for the Prefect UI, and an event for every automation that listens to alerts."""
     create_markdown_artifact(watch_markdown(study.name, seen), key=artifact_key(site.name, study.name, "watch"))

@@ -10,7 +10,7 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
-from spinney.tasks.guarded import quietly
+from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE
 
 MOST_TRIES = 3
@@ -18,7 +18,7 @@ LOST = {StateType.CRASHED, StateType.CANCELLED, StateType.FAILED}
 
 
 @task(task_run_name="start the sites of round {number}", **NO_TRACE)
-@quietly
+@guards_patients
 def start_sites(deployments: Mapping[str, str], study: str, number: int) -> None:
     """One run per site and round; a coordinator that begins again starts only the sites whose run was lost."""
     for site, deployment in deployments.items():

@@ -11,12 +11,12 @@ from prefect import task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
 from spinney.tasks.artifacts import artifact_key
-from spinney.tasks.guarded import quietly
+from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE
 
 
 @task(name="step", task_run_name="{name}", **NO_TRACE)
-@quietly
+@guards_patients
 def errand(name: str, work: Callable[[], Any]) -> Any:  # noqa: ARG001 (the run's name)
     """A piece of work under a name. What it has done is in the house's memory and outbox, so it is never done twice."""
     return work()

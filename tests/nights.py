@@ -15,10 +15,10 @@ from spinney.configuration.house import read_coordinator
 from spinney.configuration.site import read_site
 from spinney.demo.federation import COORDINATOR, Village
 from spinney.house.coordinator_night import CoordinatorNights
-from spinney.house.site_night import Part, SiteNights, told
+from spinney.house.site_night import RoundResult, SiteNights, summary_of
 
 
-def site_night(village: Village, name: str) -> Part:
+def site_night(village: Village, name: str) -> RoundResult:
     """A site pulls its cohort, or goes on with the one that it has begun with, and takes part until the end."""
     nights = SiteNights(read_site(village.site_file(name)))
     with nights.alone():
@@ -27,7 +27,7 @@ def site_night(village: Village, name: str) -> Part:
             pulled = pull(nights.study, nights.site)
             cohort = write_encoded(nights.site.vault, pulled.cohort, nights.study)
         part = nights.take_part(nights.await_opening(), cohort)
-        nights.close(part.number, told(part))
+        nights.close(part.number, summary_of(part))
     return part
 
 

@@ -15,7 +15,7 @@ from spinney.cohort.drift import Drift, Shift
 from spinney.cohort.pull import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
 from spinney.federation.messages import Description
-from spinney.house.audit import START, Entry, Head, Line
+from spinney.house.audit import START, AuditEntry, Head, Line
 from spinney.reports.facts import NightFacts, RoundFacts, Standing
 from spinney.rows.describe import characteristic_vector
 from spinney.rows.parts import Part
@@ -47,7 +47,7 @@ def wood(**sections: Any) -> Study:
     return study(privacy={"share_metrics": True}, **sections)
 
 
-def logged(*entries: Entry) -> list[Line]:
+def logged(*entries: AuditEntry) -> list[Line]:
     head, lines = Head(0, 0, START), []
     for number, entry in enumerate(entries):
         lines.append(Line.after(head, entry, AT + timedelta(seconds=7 * number)))
@@ -55,10 +55,10 @@ def logged(*entries: Entry) -> list[Line]:
     return lines
 
 
-def letter(direction: str, kind: str, step: str, peer: str, size: int = 2048) -> Entry:
+def letter(direction: str, kind: str, step: str, peer: str, size: int = 2048) -> AuditEntry:
     digest = f"{kind}{step}{peer}".encode().hex().ljust(64, "0")[:64]
     plain = {"direction": direction, "kind": kind, "step": step, "peer": peer, "bytes": size, "digest": digest}
-    return Entry.model_validate({**plain, "study": "wood", "round": 7})
+    return AuditEntry.model_validate({**plain, "study": "wood", "round": 7})
 
 
 def watch(falling: float = 0.02) -> Watch:

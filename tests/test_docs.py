@@ -115,7 +115,7 @@ def test_the_page_on_privacy_names_every_message_and_every_field_of_it() -> None
 def test_the_page_on_privacy_says_of_every_message_that_a_site_may_send_that_it_does() -> None:
     page = (ROOT / "docs/privacy.md").read_text(encoding="utf-8")
     from_a_site = page.partition("## Field by field: from a site")[2].partition("\n## ")[0]
-    allowed = {kind.__name__ for kind in disclosure.check.registry if kind not in (Message, object)}
+    allowed = {kind.__name__ for kind in disclosure.check_message.registry if kind not in (Message, object)}
     assert {name for name in rows_of_privacy() if f"`{name}`" in from_a_site} == allowed
 
 

@@ -15,7 +15,7 @@ from spinney.cohort.pull import pull
 from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import Registry, lineage_of
 from spinney.demo.federation import Village, found_village
-from spinney.house.site_night import Part, SiteNights, told
+from spinney.house.site_night import RoundResult, SiteNights, summary_of
 from spinney.rows.cohort import Cohort
 from spinney.simulate import Simulation, simulate
 from spinney.study.study import Study
@@ -84,10 +84,10 @@ def simulated(village: Village, study: Study, round: int = 1) -> Simulation:
     return simulate(study, cohorts_of(village, study), round=round)
 
 
-def registered(village: Village, name: str, part: Part, admission: str) -> None:
+def registered(village: Village, name: str, part: RoundResult, admission: str) -> None:
     """What a site's flow does after its round, without Prefect."""
     nights = SiteNights(read_site(village.site_file(name)))
     assert part.outcome is not None
     lineage = lineage_of(nights.study, name, part.outcome.model, part.number, part.cohort.digest)
     version = Registry(nights.home, nights.site.registry).register(nights.study, part.outcome, lineage)
-    nights.keep(part.number, {**told(part), "version": version.number, "admission": admission, "run": ""})
+    nights.keep(part.number, {**summary_of(part), "version": version.number, "admission": admission, "run": ""})

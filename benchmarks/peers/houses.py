@@ -41,27 +41,27 @@ class House:
             raise
 
     def _coordinate(self) -> dict[str, Any]:
-        from spinney.house.rounds import CoordinatorRound
-        from spinney.storage.files import Memory
+        from spinney.house.rounds import CoordinatorSession
+        from spinney.storage.files import RoundState
 
-        memory = Memory(self.folder / self.name / "rounds" / "1")
+        memory = RoundState(self.folder / self.name / "rounds" / "1")
         sites = [name for name in self.public if name != COORDINATOR]
-        over = CoordinatorRound(self._study(), self._desk(), sites, memory, PATIENCE).run()
+        over = CoordinatorSession(self._study(), self._desk(), sites, memory, PATIENCE).run()
         return {"model": over.model, "void": over.void}
 
     def _take_part(self) -> dict[str, Any]:
         from spinney.connectors.tables import read_table
-        from spinney.house.rounds import SiteRound
+        from spinney.house.rounds import SiteSession
         from spinney.rows.cohort import cohort_from_frame
-        from spinney.storage.files import History, Memory
+        from spinney.storage.files import RoundState, ScoredTrees
 
-        study, desk, home = self._study(), self._desk(), self.folder / self.name
+        study, channel, home = self._study(), self._desk(), self.folder / self.name
         cohort = cohort_from_frame(read_table(self.case / "tables" / f"{self.name}.csv"), study)
-        memory, history = Memory(home / "rounds" / "1"), History(home / "scored")
-        part = SiteRound(study, desk, COORDINATOR, cohort, memory, history)
+        memory, history = RoundState(home / "rounds" / "1"), ScoredTrees(home / "scored")
+        part = SiteSession(study, channel, COORDINATOR, cohort, memory, history)
         part.run(PATIENCE)
         assert part.outcome is not None
-        model, noted = part.outcome.model, [line.entry for line in desk.audit.lines()]
+        model, noted = part.outcome.model, [line.entry for line in channel.audit.lines()]
         sent, fetched = (sum(one.bytes for one in noted if one.direction == way) for way in ("sent", "received"))
         return {"auroc": self._auroc(model), "trees": len(model.owners_), "sent": sent, "fetched": fetched}
 
@@ -84,7 +84,7 @@ class House:
     def _desk(self) -> Any:
         from spinney.connectors.exchange import Exchange, SystemClock
         from spinney.house.audit import Audit
-        from spinney.house.channel import Desk
+        from spinney.house.channel import RoundChannel
         from spinney.house.envelopes import Rounds
         from spinney.house.keys import Identity
 
@@ -92,7 +92,7 @@ class House:
         exchange = Exchange.open(str(self.folder / "exchange"))
         rounds = Rounds(home, study.name, self.name).enter(1)
         audit, me = Audit(home / "audit.jsonl"), Identity.from_pem(self.key, self.name)
-        return Desk(
+        return RoundChannel(
             home, self.name, study.name, study.digest, 1, me, rounds, self.public, exchange, audit, SystemClock()
         )
 

@@ -16,7 +16,7 @@ _IN_THE_WAY = {errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELO
 
 
 @dataclass(frozen=True)
-class Entry:
+class Listed:
     """One line of a listing; links and devices are left out."""
 
     name: str
@@ -68,7 +68,7 @@ class Store(ABC):
         self._seen = True
         return int(info["size"]) if info["type"] == "file" else None
 
-    def entries(self, folder: str) -> tuple[Entry, ...]:
+    def entries(self, folder: str) -> tuple[Listed, ...]:
         """What is in a folder; nothing if there is no such folder."""
         try:
             found = self._ls(self.full(folder))
@@ -77,7 +77,7 @@ class Store(ABC):
             found = []
         self._seen = True
         return tuple(
-            Entry(info["name"].rpartition("/")[2], info["type"] == "directory", _modified(info))
+            Listed(info["name"].rpartition("/")[2], info["type"] == "directory", _modified(info))
             for info in found
             if info["type"] in ("file", "directory") and not info.get("islink")
         )

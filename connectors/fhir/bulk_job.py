@@ -38,7 +38,7 @@ class ExportGone(HttpRefused):
 
 
 @dataclass(frozen=True)
-class Part:
+class ExportPart:
     """One file of an export."""
 
     kind: str
@@ -121,15 +121,17 @@ def await_manifest(http: Http, job: Job, progress: Callable[[int], None]) -> dic
     return job.manifest
 
 
-def parts(manifest: dict[str, Any], section: str, folder: Path) -> Iterator[Part]:
+def parts(manifest: dict[str, Any], section: str, folder: Path) -> Iterator[ExportPart]:
     """The files of one section of the manifest: output, deleted, error or outcome."""
     for number, item in enumerate(objects(manifest.get(section))):
         count = item.get("count")
         path = folder / f"part-{section}-{number:05d}.ndjson"
-        yield Part(str(item.get("type", "")), str(item.get("url", "")), path, count if isinstance(count, int) else None)
+        yield ExportPart(
+            str(item.get("type", "")), str(item.get("url", "")), path, count if isinstance(count, int) else None
+        )
 
 
-def fetch(http: Http, base_url: str, job: Job, part: Part, watch: Callable[[bytes], None]) -> int:
+def fetch(http: Http, base_url: str, job: Job, part: ExportPart, watch: Callable[[bytes], None]) -> int:
     """Download one file and check it; returns its number of lines. A wrong one is fetched once more from the start."""
     if part.path.name in job.finished and part.path.exists():
         return job.finished[part.path.name]
@@ -152,7 +154,7 @@ def fetch(http: Http, base_url: str, job: Job, part: Part, watch: Callable[[byte
     )
 
 
-def _download(http: Http, part: Part, what: str, token: bool, watch: Callable[[bytes], None]) -> None:
+def _download(http: Http, part: ExportPart, what: str, token: bool, watch: Callable[[bytes], None]) -> None:
     try:
         http.download(part.url, part.path, what, token=token, watch=watch)
     except HttpRefused as refused:

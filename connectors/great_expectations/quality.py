@@ -64,7 +64,7 @@ class QualityReport:
             raise CohortRejected(critical[0].rule, critical[0].failed, advice)
 
 
-def check(table: pa.Table, study: Study, counts: Counts | None = None) -> QualityReport:
+def check_table(table: pa.Table, study: Study, counts: Counts | None = None) -> QualityReport:
     """Hold a cohort's table, and what its pull counted, against the study."""
     frame = prepared(table, study)
     rules = list(expectations(frame, study))

@@ -19,7 +19,7 @@ from spinney.choice.saved import Words
 from spinney.connectors.mlflow.card import card, fair
 from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, without
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
-from spinney.connectors.mlflow.store import MODEL, RegistryFailed, Store, Version, ensure_database, quiet_mlflow
+from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
 from spinney.house.keys import locked
 from spinney.storage.files import private_folder, room_in
@@ -72,7 +72,7 @@ class Registry:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
         self._database = None if settings.tracking else self.folder / "mlflow.db"
         artifacts = None if settings.tracking else self.folder / "artifacts"
-        self.store = Store(settings.tracking or f"sqlite:///{self._database}", artifacts)
+        self.store = ModelStore(settings.tracking or f"sqlite:///{self._database}", artifacts)
 
     def name_of(self, study: str) -> str:
         """What a study's model is called in MLflow."""
@@ -273,7 +273,7 @@ def _written(
     folder: Path, model: FederatedForest, lineage: Lineage, evidence: Mapping[str, Any], precision: float
 ) -> Path:
     """Everything of a version, as files."""
-    from spinney.connectors.mlflow.signature import described, input_example, signature
+    from spinney.connectors.mlflow.signature import input_example, signature, signature_of
 
     write_model(model, precision, folder / DATA)
     files = folder / "files"
@@ -284,7 +284,7 @@ def _written(
         signature=signature(model.features_),
         input_example=input_example(model.features_),
         pip_requirements=[f"spinney=={installed('spinney')}"],
-        metadata={"lineage": lineage.model_dump(mode="json"), "features": described(model.features_)},
+        metadata={"lineage": lineage.model_dump(mode="json"), "features": signature_of(model.features_)},
     )
     for name, plain in ((EVIDENCE, evidence), (LINEAGE, lineage.model_dump(mode="json"))):
         (files / name).write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n", encoding="utf-8")

@@ -33,7 +33,7 @@ def input_example(features: Sequence[Feature]) -> pd.DataFrame:
     return pd.DataFrame({feature.name: [_middle(feature)] for feature in features})
 
 
-def described(features: Sequence[Feature]) -> list[dict[str, Any]]:
+def signature_of(features: Sequence[Feature]) -> list[dict[str, Any]]:
     """Kinds, units and ranges."""
     kept = {"name", "kind", "unit", "range", "categories"}
     return [feature.model_dump(mode="json", include=kept, exclude_none=True) for feature in features]

@@ -152,7 +152,7 @@ def explained(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     return done
 
 
-class Store:
+class ModelStore:
     """Versions, files and aliases in one MLflow."""
 
     def __init__(self, tracking: str, artifacts: Path | None) -> None:

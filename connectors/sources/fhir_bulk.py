@@ -23,8 +23,8 @@ from pydantic import Field, model_validator
 
 from spinney.connectors.fhir.bulk_job import (
     ExportGone,
+    ExportPart,
     Job,
-    Part,
     await_manifest,
     delete,
     fetch,
@@ -145,7 +145,7 @@ class _Run:
                 self._notes.append(f"the server does not accept {missing}")
         return kick_off(self._http, self._settings.base_url, address, path, request, None)
 
-    def _fetch(self, job: Job, section: str) -> list[Part]:
+    def _fetch(self, job: Job, section: str) -> list[ExportPart]:
         """Download the files of one section that hold what is wanted."""
         every = parts(job.manifest or {}, section, self._staging)
         chosen = [part for part in every if section != "output" or part.kind in ("", *self._kinds)]
@@ -158,7 +158,9 @@ class _Run:
             self._progress(part.kind or section, read[part.kind], total)
         return chosen
 
-    def _shelve(self, job: Job, manifest: dict[str, Any], output: Sequence[Part], deleted: Sequence[Part]) -> Pulled:
+    def _shelve(
+        self, job: Job, manifest: dict[str, Any], output: Sequence[ExportPart], deleted: Sequence[ExportPart]
+    ) -> Pulled:
         folder = self._store.begin() if self._store else self._staging
         taken = parse_instant(manifest.get("transactionTime"))
         quarantined: Counter[str] = Counter()
@@ -227,7 +229,7 @@ def type_filters(wanted: Sequence[Wanted], declared: Mapping[str, frozenset[str]
     return filters if sum(len(quote(one, safe="")) for one in filters) < LONGEST_FILTERS else []
 
 
-def _deletions(files: Sequence[Part]) -> Iterator[tuple[str, str]]:
+def _deletions(files: Sequence[ExportPart]) -> Iterator[tuple[str, str]]:
     """Type and id of what was deleted, from bundles of DELETE requests."""
     for part in files:
         for line in lines_of(part.path):
@@ -240,7 +242,7 @@ def _deletions(files: Sequence[Part]) -> Iterator[tuple[str, str]]:
                     yield kind, id
 
 
-def _told(outcomes: Sequence[Part]) -> list[str]:
+def _told(outcomes: Sequence[ExportPart]) -> list[str]:
     """What the server has to say about its export, as counts: the texts may name patients."""
     severities: Counter[str] = Counter()
     for part in outcomes:

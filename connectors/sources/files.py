@@ -64,7 +64,7 @@ class Files:
         files: dict[str, list[Path]] = {kind: [] for kind in sorted(kinds)}
         others = []
         for path in _paths(self.settings.path or Path()):
-            kind = kind_of(path)
+            kind = resource_kind(path)
             if kind in kinds:
                 files[kind].append(path)
             elif kind is None:
@@ -80,7 +80,7 @@ class Files:
         return Pulled({kind: tuple(paths) for kind, paths in files.items() if paths}, quarantined=quarantined)
 
 
-def kind_of(path: Path) -> str | None:
+def resource_kind(path: Path) -> str | None:
     """The resource type in the name of an NDJSON file, such as Observation.000.ndjson.gz; None: not told."""
     if not path.name.endswith(NDJSON):
         return None

@@ -40,10 +40,10 @@ def waiting(site_file: Path, as_json: bool) -> None:
     """Show the models that wait for a steward."""
     from spinney.configuration.site import read_site
     from spinney.house.admission import WAITING
-    from spinney.house.approvals import papers_in
+    from spinney.house.approvals import approved_studies
 
     rows = []
-    for study in papers_in(read_site(site_file).home):
+    for study in approved_studies(read_site(site_file).home):
         nights = _nights(site_file, study)
         results = [result for result in nights.results() if result.get("admission") == WAITING]
         rows += [{"study": study, **{key: one[key] for key in ("round", "version", "choice")}} for one in results]

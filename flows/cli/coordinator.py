@@ -13,7 +13,7 @@ from spinney.flows.cli.options import by_option, coordinator_option, json_option
 
 if TYPE_CHECKING:
     from spinney.configuration.house import CoordinatorSettings
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.roster import Roster
 
 
@@ -64,22 +64,22 @@ def approve(study: Path, coordinator_file: Path, by: str, yes: bool) -> None:
     from spinney.configuration.house import read_coordinator
     from spinney.configuration.study_file import read_study
     from spinney.flows.cli.site_join import show_changes
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
 
     settings, proposed = read_coordinator(coordinator_file), read_study(study)
-    papers = Papers(settings.home, proposed.name)
-    if papers.approval is not None and papers.approval.digest != proposed.digest:
-        show_changes(proposed, papers)
+    approvals = Approvals(settings.home, proposed.name)
+    if approvals.approval is not None and approvals.approval.digest != proposed.digest:
+        show_changes(proposed, approvals)
         yes or click.confirm("Shall rounds run with it from now on?", abort=True)
     _found(settings, proposed.name, study, by)
 
 
 def _found(settings: CoordinatorSettings, name: str, study: Path, by: str) -> None:
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.joining import found_study
 
     with settings.exchange.open() as exchange:
-        pinned = found_study(Papers(settings.home, name), exchange, settings.name, study, by)
+        pinned = found_study(Approvals(settings.home, name), exchange, settings.name, study, by)
     click.echo(f"{pinned.name} is pinned, digest {pinned.digest}")
 
 
@@ -95,11 +95,11 @@ def invite(site: str, coordinator_file: Path, study: str | None, exchange: str |
     from spinney.house.keys import fingerprint
     from spinney.house.roster import write_document
 
-    settings, papers = _papers(coordinator_file, study)
-    invited = write_invite(papers, site, exchange or settings.exchange.url)
+    settings, approvals = _papers(coordinator_file, study)
+    invited = write_invite(approvals, site, exchange or settings.exchange.url)
     output = output or Path(f"invite-{site}.json")
     write_document(invited, output)
-    click.echo(f"{output} invites {site} to {papers.name}; {settings.name} signed it with the key")
+    click.echo(f"{output} invites {site} to {approvals.name}; {settings.name} signed it with the key")
     click.echo(f"  {fingerprint(bytes.fromhex(invited.key))}\nNext: send it, and read these digits out by telephone.")
 
 
@@ -119,14 +119,16 @@ def admit(file: Path, coordinator_file: Path, by: str, yes: bool) -> None:
     from spinney.house.roster import Joining, read_document
 
     joining = read_document(file, Joining)
-    settings, papers = _papers(coordinator_file, joining.study)
-    roster = admitted(papers, joining)
-    if newest_of(papers).members.get(joining.site) == joining.key:
+    settings, approvals = _papers(coordinator_file, joining.study)
+    roster = admitted(approvals, joining)
+    if newest_of(approvals).members.get(joining.site) == joining.key:
         click.echo(f"{joining.site} is admitted already, with this key")
         return
-    click.echo(f"{joining.site} wants to join {papers.name} with the key\n  {fingerprint(bytes.fromhex(joining.key))}")
+    click.echo(
+        f"{joining.site} wants to join {approvals.name} with the key\n  {fingerprint(bytes.fromhex(joining.key))}"
+    )
     yes or click.confirm(f"Has {joining.site} read these digits out by telephone?", abort=True)
-    _publish(settings, papers, roster, f"{joining.site} is admitted", by)
+    _publish(settings, approvals, roster, f"{joining.site} is admitted", by)
 
 
 @coordinator.command(short_help="Take a site off the roster.")
@@ -140,10 +142,10 @@ def dismiss(site: str, coordinator_file: Path, study: str | None, by: str, yes: 
     from spinney.house import roster as documents
     from spinney.house.joining import newest_of, signing
 
-    settings, papers = _papers(coordinator_file, study)
-    roster = documents.dismiss(newest_of(papers), site, signing(papers))
-    yes or click.confirm(f"Take {site} off the roster of {papers.name}?", abort=True)
-    _publish(settings, papers, roster, f"{site} is dismissed", by)
+    settings, approvals = _papers(coordinator_file, study)
+    roster = documents.dismiss(newest_of(approvals), site, signing(approvals))
+    yes or click.confirm(f"Take {site} off the roster of {approvals.name}?", abort=True)
+    _publish(settings, approvals, roster, f"{site} is dismissed", by)
 
 
 @coordinator.command(short_help="Put a member's new key on the roster.")
@@ -156,24 +158,24 @@ def rotate(file: Path, coordinator_file: Path, by: str) -> None:
     The old key has signed it, so nobody has to be asked. `spinney keys rotate` writes such a file.
     """
     from spinney.configuration.house import read_coordinator
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.joining import rotated_everywhere
     from spinney.house.roster import Rotation, read_document
 
     settings = read_coordinator(coordinator_file)
     for study, (owner, roster) in rotated_everywhere(settings.home, read_document(file, Rotation)).items():
-        _publish(settings, Papers(settings.home, study), roster, f"{owner} has a new key", by)
+        _publish(settings, Approvals(settings.home, study), roster, f"{owner} has a new key", by)
 
 
-def _publish(settings: CoordinatorSettings, papers: Papers, roster: Roster, what: str, by: str) -> None:
+def _publish(settings: CoordinatorSettings, approvals: Approvals, roster: Roster, what: str, by: str) -> None:
     from spinney.house.joining import change_roster
     from spinney.house.renewal import effective_roster, waiting_for
 
     with settings.exchange.open() as exchange:
-        published = change_roster(papers, exchange, roster, what, by)
-        in_force = effective_roster(papers, exchange)
-        absent = [] if in_force == published else waiting_for(papers, exchange, published)
-    click.echo(f"{what}: version {published.version} of the roster of {papers.name} is published")
+        published = change_roster(approvals, exchange, roster, what, by)
+        in_force = effective_roster(approvals, exchange)
+        absent = [] if in_force == published else waiting_for(approvals, exchange, published)
+    click.echo(f"{what}: version {published.version} of the roster of {approvals.name} is published")
     if absent:
         click.echo(f"Rounds run under version {in_force.version}, for a week at most, until it is approved by:")
         click.echo(f"  {', '.join(absent)}")
@@ -188,21 +190,21 @@ def roster(coordinator_file: Path, study: str | None, as_json: bool) -> None:
     from spinney.house.joining import newest_of
     from spinney.house.renewal import effective_roster, has_approved
 
-    settings, papers = _papers(coordinator_file, study)
+    settings, approvals = _papers(coordinator_file, study)
     with settings.exchange.open() as exchange:
-        in_force = effective_roster(papers, exchange)
-        newest = newest_of(papers)
+        in_force = effective_roster(approvals, exchange)
+        newest = newest_of(approvals)
         shown = {one.version: one for one in (in_force, newest)}
         approved = {
-            version: [site for site in one.sites if has_approved(papers, exchange, one, site)]
+            version: [site for site in one.sites if has_approved(approvals, exchange, one, site)]
             for version, one in shown.items()
         }
     if as_json:
-        facts = {"study": papers.name, "version": newest.version, "in_force": in_force.version}
+        facts = {"study": approvals.name, "version": newest.version, "in_force": in_force.version}
         keys = {"members": dict(newest.members), "fingerprints": newest.fingerprints}
         click.echo(json.dumps({**facts, **keys, "fingerprint": newest.fingerprint, "approved": approved}, indent=2))
         return
-    click.echo(f"Roster of {papers.name}, version {newest.version}; in force: version {in_force.version}.")
+    click.echo(f"Roster of {approvals.name}, version {newest.version}; in force: version {in_force.version}.")
     for name, digits in newest.fingerprints.items():
         click.echo(f"  {name:<20} {digits}   {_role(name, newest, approved)}")
     click.echo(f"  {'the whole roster':<20} {newest.fingerprint}")
@@ -215,9 +217,9 @@ def _role(name: str, roster: Roster, approved: dict[int, list[str]]) -> str:
     return f"approved version {' and '.join(versions)}" if versions else "has yet to approve"
 
 
-def _papers(coordinator_file: Path, study: str | None) -> tuple[CoordinatorSettings, Papers]:
+def _papers(coordinator_file: Path, study: str | None) -> tuple[CoordinatorSettings, Approvals]:
     from spinney.configuration.house import read_coordinator
-    from spinney.house.approvals import Papers, the_study
+    from spinney.house.approvals import Approvals, the_study
 
     settings = read_coordinator(coordinator_file)
-    return settings, Papers(settings.home, study or the_study(settings.home))
+    return settings, Approvals(settings.home, study or the_study(settings.home))

@@ -47,7 +47,7 @@ def night(night: int, out: Path, as_json: bool) -> None:
     folder, and nothing runs afterwards. A night that was interrupted goes on where it stopped; one that is done is
     shown.
     """
-    from spinney.flows.cli.demo_show import Progress, gather, show
+    from spinney.flows.cli.demo_show import NightProgress, gather_night, show
     from spinney.flows.demo.night import run_night
     from spinney.flows.demo.setting import World
 
@@ -55,9 +55,9 @@ def night(night: int, out: Path, as_json: bool) -> None:
     done = world.is_done(night)
     seconds = None
     if not done:
-        with Progress(world, quiet=as_json) as progress, terminated_politely():
+        with NightProgress(world, quiet=as_json) as progress, terminated_politely():
             seconds = run_night(world, night, progress.tell, progress.show)
-    told = gather(world, night, seconds)
+    told = gather_night(world, night, seconds)
     if as_json:
         click.echo(json.dumps(told, indent=2, allow_nan=False))
     else:

@@ -27,7 +27,7 @@ from spinney.house.audit import WHAT, Audit
 SIGNS = {"COMPLETED": "done", "FAILED": "failed", "CRASHED": "failed", "RUNNING": "", "PENDING": ""}
 
 
-class Progress:
+class NightProgress:
     """A table that moves on a terminal; elsewhere a line whenever something changes."""
 
     def __init__(self, world: World, *, quiet: bool = False) -> None:
@@ -86,7 +86,7 @@ def _said(doing: Doing) -> str:
     return SIGNS.get(doing.state) or doing.step
 
 
-def gather(world: World, night: int, seconds: float | None = None) -> dict[str, Any]:
+def gather_night(world: World, night: int, seconds: float | None = None) -> dict[str, Any]:
     """What came of a night, from the houses' own folders."""
     village = world.village
     return {

@@ -11,7 +11,7 @@ import click
 from spinney.flows.cli.options import coordinator_option, json_option, site_option
 
 if TYPE_CHECKING:
-    from spinney.flows.running.plan import House, Role
+    from spinney.flows.running.plan import Role, ServedHouse
 
 
 @click.command("deploy", short_help="Tell Prefect what this site runs and when, and whom to alert.")
@@ -50,18 +50,18 @@ def coordinator_serve(coordinator_file: Path) -> None:
     _serve(_house("coordinator", coordinator_file))
 
 
-def _house(role: Role, path: Path) -> House:
-    from spinney.flows.running.plan import House
+def _house(role: Role, path: Path) -> ServedHouse:
+    from spinney.flows.running.plan import ServedHouse
 
-    return House.read(role, path)
+    return ServedHouse.read(role, path)
 
 
-def _deploy(house: House, as_json: bool) -> None:
+def _deploy(house: ServedHouse, as_json: bool) -> None:
     from spinney.flows.running.alerts import set_up
-    from spinney.flows.running.plan import apply, planned
+    from spinney.flows.running.plan import apply_plan, planned
 
     deployments = planned(house)
-    applied = apply(house, deployments)
+    applied = apply_plan(house, deployments)
     alerts = set_up(house, applied)
     schedules = {
         deployment.full_name: [f"{one.schedule.cron} {one.schedule.timezone}" for one in deployment.schedules]
@@ -77,7 +77,7 @@ def _deploy(house: House, as_json: bool) -> None:
         click.echo(f"A process has to run them: spinney {house.role} serve --{house.role} {house.file}")
 
 
-def _serve(house: House) -> None:
+def _serve(house: ServedHouse) -> None:
     from spinney.flows.running.serve import serve
 
     serve(house, click.echo)

@@ -20,7 +20,7 @@ CONTENTS = ("auroc", "auprc", "brier", "mcc")
 
 
 @dataclass(frozen=True)
-class Shelf:
+class OpenRegistry:
     """One study's models at one site."""
 
     site: SiteSettings
@@ -29,20 +29,20 @@ class Shelf:
 
     def decided(self, by: str, words: str, digest: str = "") -> None:
         """A line in the audit log: models are changed by people, and it stays known by whom."""
-        from spinney.house.audit import Audit, Entry
+        from spinney.house.audit import Audit, AuditEntry
 
-        entry = Entry(direction="decided", kind="Model", peer=by, study=self.study, digest=digest, words=words)
+        entry = AuditEntry(direction="decided", kind="Model", peer=by, study=self.study, digest=digest, words=words)
         Audit(self.site.home / "audit.jsonl").append(entry, datetime.now(UTC))
 
 
-def shelf(site_file: Path, study: str | None) -> Shelf:
+def shelf(site_file: Path, study: str | None) -> OpenRegistry:
     """What a command works on."""
     from spinney.configuration.site import read_site
     from spinney.connectors.mlflow import Registry
     from spinney.house.approvals import the_study
 
     site = read_site(site_file)
-    return Shelf(site, study or the_study(site.home), Registry(site.home, site.registry))
+    return OpenRegistry(site, study or the_study(site.home), Registry(site.home, site.registry))
 
 
 @click.group()
@@ -157,12 +157,12 @@ def promote(number: int, site_file: Path, study: str | None, by: str, as_json: b
     _tell_champion(here, version, "is the champion", as_json)
 
 
-def _tell_champion(here: Shelf, version: Version, words: str, as_json: bool) -> None:
+def _tell_champion(here: OpenRegistry, version: Version, words: str, as_json: bool) -> None:
     facts = {"study": here.study, "champion": version.number, "model": version.model_digest}
     click.echo(json.dumps(facts, indent=2) if as_json else f"{version} {words}")
 
 
-def _may_promote(here: Shelf, version: Version) -> None:
+def _may_promote(here: OpenRegistry, version: Version) -> None:
     """Where a steward decides about models, or was asked about this one, nobody passes by."""
     from spinney.connectors.mlflow import LATE, PROMOTED
     from spinney.errors import SpinneyError
@@ -215,22 +215,22 @@ def withdraw(site: str, site_file: Path, study: str | None, by: str, yes: bool) 
         click.echo(f"no model in use goes on without {site}: none held its trees, or none held others")
 
 
-def _take_back(here: Shelf, by: str, yes: bool) -> None:
+def _take_back(here: OpenRegistry, by: str, yes: bool) -> None:
     from spinney.errors import SpinneyError
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.envelopes import Rounds
     from spinney.house.keys import KeyRing
     from spinney.house.withdrawal import publish_withdrawal
 
     if here.site.exchange is None:
         raise SpinneyError("site.yaml has no `exchange`, so nobody can be told; write where the houses' mailbox is")
-    papers = Papers(here.site.home, here.study)
+    approvals = Approvals(here.site.home, here.study)
     newest = Rounds(here.site.home, here.study, here.site.name).newest
     if not yes:
         click.confirm(f"Tell all houses to delete the trees of {here.site.name} up to round {newest}?", abort=True)
-    identity = KeyRing(here.site.home).identity(papers.roster.keys.get(here.site.name))
+    identity = KeyRing(here.site.home).identity(approvals.roster.keys.get(here.site.name))
     with here.site.exchange.open() as exchange:
-        document = publish_withdrawal(papers, exchange, here.site.name, newest, identity)
+        document = publish_withdrawal(approvals, exchange, here.site.name, newest, identity)
     here.decided(by, f"Decided by {by}: {here.site.name} takes its trees back.", document.digest)
     click.echo(f"told: trees of {here.site.name} of rounds up to {document.round} leave the others' models")
 

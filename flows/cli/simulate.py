@@ -63,7 +63,7 @@ def simulate(
         click.echo(f"{column} is a column at no site, so no tree can ask it; mend its name in the study", err=True)
     at_once = workers or os.cpu_count() or 1
     with step_bar() as progress:
-        result = run(study, cohorts, workers=at_once, budget=stopwatch, progress=progress)
+        result = run(study, cohorts, workers=at_once, budget=seconds_left, progress=progress)
     reference = pooled_figures(pooled_forest(study, cohorts, at_once), cohorts, study) if pooled else {}
     report = as_json(study, result, reference)
     if json_file is not None:
@@ -138,7 +138,7 @@ def _settings(name: str) -> Any:
     return KNOWN[name].settings()
 
 
-def stopwatch(seconds: float) -> Callable[[], bool]:
+def seconds_left(seconds: float) -> Callable[[], bool]:
     """Says whether a time budget is left."""
     end = time.monotonic() + seconds
     return lambda: time.monotonic() < end

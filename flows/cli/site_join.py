@@ -13,7 +13,7 @@ from spinney.flows.cli.options import by_option, json_option, site_option, study
 if TYPE_CHECKING:
     from spinney.configuration.site import SiteSettings
     from spinney.connectors.exchange import Exchange
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.roster import Roster
     from spinney.study.study import Study
 
@@ -56,41 +56,41 @@ def approve(study: str, site_file: Path, by: str, yes: bool) -> None:
     """
     from spinney.configuration.site import read_site
     from spinney.configuration.study_file import read_study
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
 
     site = read_site(site_file)
     file = _study_file(site.home, study)
     proposed = read_study(file)
-    papers = Papers(site.home, proposed.name)
-    if _is_approved(papers, proposed):
+    approvals = Approvals(site.home, proposed.name)
+    if _is_approved(approvals, proposed):
         click.echo(f"{proposed.name} is approved here already, digest {proposed.digest}")
         return
-    show_study(proposed, papers)
+    show_study(proposed, approvals)
     yes or click.confirm(f"May {proposed.name} run in this house?", abort=True)
-    papers.approve_study(file, by)
+    approvals.approve_study(file, by)
     click.echo(f"{proposed.name} is approved, digest {proposed.digest}")
 
 
 def _study_file(home: Path, study: str) -> Path:
     from spinney.base import is_file_name
-    from spinney.house.approvals import Papers, known_in
+    from spinney.house.approvals import Approvals, known_in
 
     if Path(study).is_file() or not is_file_name(study) or study not in known_in(home):
         return Path(study)
-    proposed = Papers(home, study).proposed
+    proposed = Approvals(home, study).proposed
     return proposed if proposed.exists() else Path(study)
 
 
-def _is_approved(papers: Papers, proposed: Study) -> bool:
+def _is_approved(approvals: Approvals, proposed: Study) -> bool:
     from spinney.house.approvals import NotApproved
 
     try:
-        return papers.study.digest == proposed.digest
+        return approvals.study.digest == proposed.digest
     except NotApproved:
         return False
 
 
-def show_study(study: Study, papers: Papers) -> None:
+def show_study(study: Study, approvals: Approvals) -> None:
     """For the person who has to say yes."""
     from spinney.flows.cli.site_show import what_leaves
 
@@ -105,17 +105,17 @@ def show_study(study: Study, papers: Papers) -> None:
     click.echo(f"With fewer than {study.privacy.smallest_cohort} patients this house stays out by itself.")
     if study.privacy.warning:
         click.echo(f"Know that with {study.privacy.warning}.")
-    show_changes(study, papers)
+    show_changes(study, approvals)
     click.echo(f"digest {study.digest}")
 
 
-def show_changes(study: Study, papers: Papers) -> None:
+def show_changes(study: Study, approvals: Approvals) -> None:
     """Against what was approved before, if there is something."""
     from spinney.configuration.study_changes import study_changes
     from spinney.house.approvals import NotApproved
 
     try:
-        before = papers.approval
+        before = approvals.approval
     except NotApproved:
         before = None
     if before is not None:
@@ -138,39 +138,39 @@ def approve_roster(site_file: Path, study: str | None, afresh: bool, by: str, ye
     for are accepted by the nightly run without asking.
     """
     from spinney.configuration.site import read_site
-    from spinney.house.approvals import Papers
+    from spinney.house.approvals import Approvals
     from spinney.house.renewal import look_afresh, look_for_rosters, renew_roster
 
     site = read_site(site_file)
-    papers = Papers(site.home, study or _the_known(site.home))
+    approvals = Approvals(site.home, study or _the_known(site.home))
     with _exchange(site) as exchange:
         if afresh:
-            notes, roster = [], look_afresh(papers, exchange, site.name)
+            notes, roster = [], look_afresh(approvals, exchange, site.name)
         else:
-            notes, roster = look_for_rosters(papers, exchange, site.name)
+            notes, roster = look_for_rosters(approvals, exchange, site.name)
         for note in notes:
             click.echo(note)
         if roster is None:
-            _nothing_newer(papers)
+            _nothing_newer(approvals)
             return
-        if site.name not in roster.members and papers.newest is None:
+        if site.name not in roster.members and approvals.newest is None:
             raise click.UsageError(f"{site.name} is not on the roster yet; send joining.json to {roster.coordinator}")
-        show_roster(roster, papers, site.name, afresh=afresh)
+        show_roster(roster, approvals, site.name, afresh=afresh)
         yes or click.confirm("Has somebody confirmed these fingerprints by telephone?", abort=True)
-        papers.approve_roster(roster, by, afresh=afresh)
+        approvals.approve_roster(roster, by, afresh=afresh)
         click.echo(f"version {roster.version} is approved")
-        renew_roster(papers, exchange, site.name)
+        renew_roster(approvals, exchange, site.name)
 
 
-def _nothing_newer(papers: Papers) -> None:
-    if papers.newest is None:
+def _nothing_newer(approvals: Approvals) -> None:
+    if approvals.newest is None:
         raise click.UsageError("there is no roster on the exchange that follows the invite; ask the coordinator")
-    click.echo(f"version {papers.newest.version} is approved here; there is nothing newer to confirm")
+    click.echo(f"version {approvals.newest.version} is approved here; there is nothing newer to confirm")
 
 
-def show_roster(roster: Roster, papers: Papers, me: str, *, afresh: bool = False) -> None:
+def show_roster(roster: Roster, approvals: Approvals, me: str, *, afresh: bool = False) -> None:
     """Names and fingerprints, and what is new about them."""
-    changes = papers.changes(roster, afresh=afresh)
+    changes = approvals.changes(roster, afresh=afresh)
     click.echo(f"Roster of {roster.study}, version {roster.version}: {changes.in_words()}.")
     for name, digits in roster.fingerprints.items():
         roles = {roster.coordinator: "coordinator", me: "this house"}
@@ -185,10 +185,10 @@ def show_roster(roster: Roster, papers: Papers, me: str, *, afresh: bool = False
 def studies(site_file: Path, as_json: bool) -> None:
     """List the studies that this house was invited to, what is approved, and which roster is in force."""
     from spinney.configuration.site import read_site
-    from spinney.house.approvals import Papers, known_in
+    from spinney.house.approvals import Approvals, known_in
 
     home = read_site(site_file).home
-    rows = [_facts(Papers(home, name)) for name in known_in(home)]
+    rows = [_facts(Approvals(home, name)) for name in known_in(home)]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -202,22 +202,22 @@ def studies(site_file: Path, as_json: bool) -> None:
         click.echo("no studies here; a coordinator's invite begins one: spinney site join INVITE", err=True)
 
 
-def _facts(papers: Papers) -> dict[str, str | int]:
+def _facts(approvals: Approvals) -> dict[str, str | int]:
     from spinney.house.approvals import NotApproved
 
     problem, approval = "", None
     try:
-        approval = papers.approval
-        _ = papers.study, papers.roster
+        approval = approvals.approval
+        _ = approvals.study, approvals.roster
     except NotApproved as reason:
         problem = str(reason)
     return {
-        "study": papers.name,
+        "study": approvals.name,
         "approved": approval.time if approval else "",
         "by": approval.by if approval else "",
         "digest": approval.digest if approval else "",
-        "roster": papers.newest.version if papers.newest else 0,
-        "in_force": papers.version_in_force,
+        "roster": approvals.newest.version if approvals.newest else 0,
+        "in_force": approvals.version_in_force,
         "problem": problem,
     }
 

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Table
 from rich.text import Text
 
-from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.check_result import CheckResult, check_cohort
 from spinney.cohort.encoded import encode_table
 from spinney.cohort.pull import PullResult, pull
 from spinney.cohort.summary import FeatureSummary, summarise
@@ -36,7 +36,7 @@ class Looked:
     study: Study
     pulled: PullResult
     features: tuple[FeatureSummary, ...]
-    checked: Checked
+    checked: CheckResult
     vector: dict[str, float | None] | str
     """By column; or why there is none."""
     leaves: tuple[str, ...]

@@ -23,7 +23,7 @@ def up(out: Path, as_json: bool) -> None:
     from spinney.flows.demo import kept
     from spinney.flows.demo.setting import World
 
-    told = kept.up(World(out.resolve()), lambda words: click.echo(words, err=True))
+    told = kept.keep_up(World(out.resolve()), lambda words: click.echo(words, err=True))
     if as_json:
         click.echo(json.dumps(told, indent=2))
         return
@@ -41,5 +41,5 @@ def down(out: Path) -> None:
     from spinney.flows.demo import kept
     from spinney.flows.demo.setting import World
 
-    ended = kept.down(World(out.resolve()))
+    ended = kept.take_down(World(out.resolve()))
     click.echo("everything has ended" if ended else f"nothing is up in {out}")

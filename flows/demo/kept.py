@@ -1,6 +1,6 @@
 """The made-up world kept running: Prefect's server and UI, every house's flows on their schedule, a registry's UI.
 
-One keeper process holds it all: python -m spinney.flows.demo.kept FOLDER. It writes `up.json` when everything answers, and
+One keeper process holds it all: python -m spinney.flows.demo.kept FOLDER. It writes `up.json` when all answers, and
 takes everything with it when it is asked to end.
 """
 
@@ -19,9 +19,8 @@ from typing import Any
 
 import httpx
 
-from spinney.storage.files import private_folder, write_whole
 from spinney.demo.leftovers import end_noted
-from spinney.flows.demo.night import WrongNight, alone, end_orphans, running
+from spinney.flows.demo.night import WrongNight, alone_in, end_orphans, running
 from spinney.flows.demo.prefect_server import (
     PrefectServer,
     ServerFailed,
@@ -32,13 +31,14 @@ from spinney.flows.demo.prefect_server import (
     wait_until,
 )
 from spinney.flows.demo.setting import LOG, Tell, World, refuse_strangers
+from spinney.storage.files import private_folder, write_whole
 
 UP = "up.json"
 STARTS_WITHIN = 400.0
 ENDS_WITHIN = 90.0
 
 
-def up(world: World, tell: Tell) -> dict[str, Any]:
+def keep_up(world: World, tell: Tell) -> dict[str, Any]:
     """Start the keeper unless it runs; says where everything is."""
     if (known := state(world)) is not None:
         return known
@@ -64,7 +64,7 @@ def up(world: World, tell: Tell) -> dict[str, Any]:
     return known
 
 
-def down(world: World) -> bool:
+def take_down(world: World) -> bool:
     """End the keeper and everything it holds; says whether there was one."""
     known = state(world)
     if known is None:
@@ -87,7 +87,7 @@ def state(world: World) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     try:
-        with alone(world.folder):
+        with alone_in(world.folder):
             return None  # nobody holds the world: what is written is left from one that was killed
     except WrongNight:
         return known
@@ -97,7 +97,7 @@ def keep(world: World) -> None:
     """Hold the world until somebody ends this process, or until a part of it ends."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     night = next(number for number in range(1, 61) if not world.is_done(number))
-    with alone(world.folder), running(world, night, _say) as server, ExitStack() as parts:
+    with alone_in(world.folder), running(world, night, _say) as server, ExitStack() as parts:
         with server.http() as client:
             end_orphans(client)
         parts.callback((world.folder / UP).unlink, missing_ok=True)

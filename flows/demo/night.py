@@ -14,9 +14,8 @@ from typing import Any
 
 import httpx
 
-from spinney.storage import locks
-from spinney.storage.files import installation_folder, private_folder
 from spinney.demo.leftovers import end_noted
+from spinney.errors import SpinneyError
 from spinney.flows.demo.prefect_server import (
     PrefectServer,
     migrated_database,
@@ -25,7 +24,8 @@ from spinney.flows.demo.prefect_server import (
     template_file,
 )
 from spinney.flows.demo.setting import LOCK, Tell, World, found, refuse_strangers, tonight
-from spinney.errors import SpinneyError
+from spinney.storage import locks
+from spinney.storage.files import installation_folder, private_folder
 
 LOOK_EVERY = 0.4
 UNNAMED = re.compile(r"-[0-9a-f]{3}$")  # what Prefect calls a task run before it starts
@@ -56,7 +56,7 @@ def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
     """Run a night that has not been run; says how many seconds it took after everything was set up."""
     if night > 1 and not world.is_done(night - 1):
         raise WrongNight(f"night {night} follows night {night - 1}, which has not been run; run that one first")
-    with alone(world.folder), running(world, night, tell) as server, server.http() as client:
+    with alone_in(world.folder), running(world, night, tell) as server, server.http() as client:
         end_orphans(client)
         tell(f"night {night}: five flows under {server.ui}")
         began = time.monotonic()
@@ -64,11 +64,11 @@ def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
         houses = start_process(command, server.environment, server.home / "houses.log")
         try:
             while houses.poll() is None:
-                show(look(client, night))
+                show(look_in(client, night))
                 time.sleep(LOOK_EVERY)
         finally:
             stop_process(houses, patience=5)
-        doing = look(client, night)
+        doing = look_in(client, night)
         show(doing)
     if not world.is_done(night):
         raise NightFailed(_why(doing, server.home / "houses.log"))
@@ -104,7 +104,7 @@ def _start(server: PrefectServer, cache: Path) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
     """One run in a folder at a time."""
     refuse_strangers(folder)
     busy = WrongNight(f"the world in {folder} is at work already; wait for it, or run: spinney down")
@@ -112,7 +112,7 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def look(client: httpx.Client, night: int) -> dict[str, Doing]:
+def look_in(client: httpx.Client, night: int) -> dict[str, Doing]:
     """What every house is at; nothing while the server has no answer."""
     try:
         runs = [run for run in reversed(_ask(client, "flow_runs", {})) if run["state_type"] != "CRASHED"]

@@ -17,10 +17,10 @@ from typing import Self, TypeVar
 
 import httpx
 
-from spinney.storage import locks
 from spinney.demo.guard import guarded
 from spinney.demo.leftovers import note
 from spinney.errors import SpinneyError
+from spinney.storage import locks
 
 PREFECT = Path(sys.executable).parent / "prefect"
 STARTS_WITHIN = 180.0

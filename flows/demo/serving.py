@@ -11,9 +11,9 @@ from pathlib import Path
 
 from prefect.deployments.runner import RunnerDeployment
 
-from spinney.flows.running.plan import House, apply, planned
-from spinney.flows.running.serve import Polite
 from spinney.flows.demo.setting import World
+from spinney.flows.running.plan import ServedHouse, apply_plan, planned
+from spinney.flows.running.serve import Polite
 
 
 async def _run(deployments: list[RunnerDeployment]) -> None:
@@ -26,11 +26,11 @@ async def _run(deployments: list[RunnerDeployment]) -> None:
 def serve_world(world: World) -> None:
     """Apply every house's deployments, then run what is due until somebody stops this process."""
     village = world.village
-    houses = [House.read("site", village.site_file(site)) for site in village.sites]
-    houses.append(House.read("coordinator", village.coordinator_file))
+    houses = [ServedHouse.read("site", village.site_file(site)) for site in village.sites]
+    houses.append(ServedHouse.read("coordinator", village.coordinator_file))
     plans = {house.name: planned(house) for house in houses}
     for house in houses:
-        apply(house, plans[house.name])
+        apply_plan(house, plans[house.name])
     asyncio.run(_run([one for plan in plans.values() for one in plan]))
 
 

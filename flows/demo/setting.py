@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinney.storage.files import private_folder, write_whole
 from spinney.connectors.mlflow.store import ensure_database
 from spinney.demo.federation import COORDINATOR, Village, found_village
-from spinney.demo.fhir_server import FhirServer
-from spinney.demo.history import History, make_history
+from spinney.demo.fhir_server import DemoFhirServer
+from spinney.demo.history import MadeUpHistory, make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.postgres import postgres_server
 from spinney.demo.site import site_settings, world_study, write_data, write_yaml
 from spinney.errors import SpinneyError
+from spinney.storage.files import private_folder, write_whole
 
 # which form the data of a hospital have; the order is that of the hospitals
 FORMS = ("SQLite", "FHIR over HTTP", "PostgreSQL", "FHIR bulk NDJSON")
@@ -127,7 +127,7 @@ def _prepare_homes(world: World) -> None:
         write_whole(private_folder(home / "vault") / "key", key)
 
 
-def _data(servers: ExitStack, history: History, form: str, folder: Path) -> dict[str, Any]:
+def _data(servers: ExitStack, history: MadeUpHistory, form: str, folder: Path) -> dict[str, Any]:
     """Write a hospital's data, start the server in front of them, and say what site.yaml has as `source`."""
     if form == "SQLite":
         return write_data(history, "sql", folder)
@@ -135,6 +135,6 @@ def _data(servers: ExitStack, history: History, form: str, folder: Path) -> dict
         return write_data(history, "sql", folder, servers.enter_context(postgres_server()).render_as_string())
     source = write_data(history, "fhir", folder)
     if form == "FHIR over HTTP":
-        server = servers.enter_context(FhirServer(folder / "fhir"))
+        server = servers.enter_context(DemoFhirServer(folder / "fhir"))
         return {"kind": "fhir-rest", "base_url": server.base_url}
     return source

@@ -20,7 +20,7 @@ from prefect.events.actions import CallWebhook, ChangeFlowRunState, SendNotifica
 
 from spinney.configuration.house import AlertSettings, secrets_for
 from spinney.flows.running.mail_block import SpinneyMail
-from spinney.flows.running.plan import House, server
+from spinney.flows.running.plan import ServedHouse, server
 
 BEAT = "prefect.flow-run.heartbeat"
 FAILED = {f"prefect.flow-run.{state}" for state in ("Failed", "Crashed", "TimedOut")}
@@ -36,7 +36,7 @@ OF_A_RUN = {
 }
 
 
-def set_up(house: House, deployments: Mapping[str, UUID]) -> str:
+def set_up(house: ServedHouse, deployments: Mapping[str, UUID]) -> str:
     """Make the server's automations those of the settings; says how people are told. Twice is the same as once."""
     tell = _Receivers(house)
     lost = [ChangeFlowRunState(state=StateType.CRASHED, name="Crashed", message="its process was lost")]
@@ -58,7 +58,7 @@ def set_up(house: House, deployments: Mapping[str, UUID]) -> str:
 class _Receivers:
     """The house's webhook and mailbox as saved blocks, and the actions that use them."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: ServedHouse) -> None:
         self._house, self._settings = house, house.alerts
         name = f"{house.role}-{house.name}".lower().replace("_", "-").replace(".", "-")
         address = self._settings.webhook
@@ -134,7 +134,7 @@ def _lost(deployments: Iterable[UUID], alerts: AlertSettings) -> EventTrigger:
     )
 
 
-def _automation(house: House, what: str, trigger: EventTrigger, actions: list[Any]) -> AutomationCore:
+def _automation(house: ServedHouse, what: str, trigger: EventTrigger, actions: list[Any]) -> AutomationCore:
     return AutomationCore(
         name=f"{house.role} {house.name}: {what}",
         description="Made by Spinney's deploy command, which replaces it.",

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from spinney.configuration.house import AlertSettings, PrefectSettings, read_coordinator
 from spinney.configuration.site import read_site
 from spinney.errors import SpinneyError
-from spinney.house.approvals import Papers, papers_in, the_study
+from spinney.house.approvals import Approvals, approved_studies, the_study
 from spinney.study.study import Study
 
 Role = Literal["site", "coordinator"]
@@ -36,7 +36,7 @@ class PrefectAway(SpinneyError):
 
 
 @dataclass(frozen=True)
-class House:
+class ServedHouse:
     """What Prefect has to know of a house."""
 
     role: Role
@@ -48,7 +48,7 @@ class House:
     sections: frozenset[str]  # of its settings file that are filled in
 
     @classmethod
-    def read(cls, role: Role, path: Path) -> House:
+    def read(cls, role: Role, path: Path) -> ServedHouse:
         """From site.yaml or coordinator.yaml."""
         settings = read_site(path) if role == "site" else read_coordinator(path)
         filled = frozenset(name for name, value in settings if value is not None)
@@ -62,10 +62,10 @@ class House:
     @property
     def studies(self) -> list[Study]:
         """Those that somebody here has approved; NotApproved if there are none."""
-        return [Papers(self.home, name).study for name in papers_in(self.home) or [the_study(self.home)]]
+        return [Approvals(self.home, name).study for name in approved_studies(self.home) or [the_study(self.home)]]
 
 
-def planned(house: House) -> list[RunnerDeployment]:
+def planned(house: ServedHouse) -> list[RunnerDeployment]:
     """Every deployment of the house, one set per study. Who has paused one in the UI finds it paused."""
     templates = yaml.safe_load((files("spinney.deployments") / f"{house.role}.yaml").read_text(encoding="utf-8"))[
         "deployments"
@@ -88,7 +88,7 @@ def planned(house: House) -> list[RunnerDeployment]:
     return deployments
 
 
-def apply(house: House, deployments: Sequence[RunnerDeployment]) -> dict[str, UUID]:
+def apply_plan(house: ServedHouse, deployments: Sequence[RunnerDeployment]) -> dict[str, UUID]:
     """Make the server's deployments those of the plan, and delete the house's others. Twice is the same as once."""
     applied = {}
     for deployment in deployments:
@@ -100,7 +100,7 @@ def apply(house: House, deployments: Sequence[RunnerDeployment]) -> dict[str, UU
     return applied
 
 
-def _clear(house: House, scheduled: set[UUID], wanted: set[UUID]) -> None:
+def _clear(house: ServedHouse, scheduled: set[UUID], wanted: set[UUID]) -> None:
     """Delete what the plan no longer has: applying only adds."""
     with server() as client:
         for known in client.read_deployments():
@@ -126,7 +126,7 @@ def server() -> SyncPrefectClient:
     return get_client(sync_client=True)
 
 
-def _deployment(words: dict[str, Any], house: House) -> RunnerDeployment:
+def _deployment(words: dict[str, Any], house: ServedHouse) -> RunnerDeployment:
     flow = load_flow_from_entrypoint(words["entrypoint"])
     return flow.to_deployment(
         words["name"],

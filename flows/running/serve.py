@@ -14,7 +14,7 @@ from prefect.runner import Runner
 from spinney.errors import SpinneyError
 from spinney.flows.running.alerts import set_up
 from spinney.flows.running.janitor import sweep
-from spinney.flows.running.plan import House, PrefectAway, apply, planned, server
+from spinney.flows.running.plan import PrefectAway, ServedHouse, apply_plan, planned, server
 from spinney.storage import locks
 from spinney.storage.files import private_folder
 
@@ -26,21 +26,21 @@ class AlreadyServed(SpinneyError):
 
 
 @contextmanager
-def alone(house: House) -> Iterator[None]:
+def serving_alone(house: ServedHouse) -> Iterator[None]:
     """One serving process per house: the janitor of a second one would end the runs of the first."""
     busy = AlreadyServed(f"{house.name} is served already; stop the other process first: spinney {house.role} serve")
     with locks.alone(private_folder(house.home) / ".serve.lock", busy):
         yield
 
 
-def serve(house: House, say: Callable[[str], None]) -> None:
+def serve(house: ServedHouse, say: Callable[[str], None]) -> None:
     """Apply deployments and alerts, sweep the floor, then run what is due until somebody stops this process."""
     if house.prefect.pool:
         raise PrefectAway(f"the workers of the pool {house.prefect.pool} run {house.name}'s flows; nothing to serve")
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(max(30, house.alerts.lost_seconds // HEARTBEATS)))
-    with alone(house):
+    with serving_alone(house):
         deployments = planned(house)
-        applied = apply(house, deployments)
+        applied = apply_plan(house, deployments)
         say(f"alerts: {set_up(house, applied)}")
         with server() as client:
             say(f"left from before: {sweep(client, applied.values())}")
@@ -48,7 +48,7 @@ def serve(house: House, say: Callable[[str], None]) -> None:
         asyncio.run(_run(house, deployments))
 
 
-async def _run(house: House, deployments: Iterable[RunnerDeployment]) -> None:
+async def _run(house: ServedHouse, deployments: Iterable[RunnerDeployment]) -> None:
     runner = Polite(name=house.tag, pause_on_shutdown=False)
     for deployment in deployments:
         await runner.aadd_deployment(deployment)

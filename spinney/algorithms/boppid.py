@@ -63,7 +63,7 @@ class Boosted:
     def pack(self, rounding: Rounding) -> bytes:
         """Bytes for peers."""
         codes = np.clip(np.rint(self.alphas / ALPHA_STEP), 0, 65_535).astype("<u2").tobytes()
-        return struct.pack("<I", len(codes)) + codes + codec.encode(self.stumps, rounding)
+        return struct.pack("<I", len(codes)) + codes + codec.pack_forest(self.stumps, rounding)
 
     @classmethod
     def unpack(cls, data: bytes, rounding: Rounding, limits: codec.Limits) -> Boosted:
@@ -71,7 +71,7 @@ class Boosted:
         if len(data) < 4 or (size := struct.unpack_from("<I", data)[0]) > len(data) - 4 or size % 2:
             raise TreeRefused("weights of stumps are damaged")
         alphas = np.frombuffer(data, dtype="<u2", count=size // 2, offset=4) * ALPHA_STEP
-        stumps = codec.decode(data[4 + size :], rounding, limits)
+        stumps = codec.unpack_forest(data[4 + size :], rounding, limits)
         if len(stumps) != len(alphas):
             raise TreeRefused("there are not as many weights as stumps")
         return cls(stumps, alphas)

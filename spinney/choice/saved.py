@@ -71,7 +71,7 @@ def save(model: FederatedForest, probability_precision: float) -> tuple[Words, b
         threshold=model.threshold_,
         fill=None if model.fill_ is None else tuple(None if one != one else one for one in model.fill_.tolist()),
     )
-    return words, codec.encode(model.forest_, words.rounding)
+    return words, codec.pack_forest(model.forest_, words.rounding)
 
 
 def read_words(text: bytes) -> Words:
@@ -87,7 +87,7 @@ def restore(words: Words, trees: bytes) -> FederatedForest:
     """The model that was saved, or ModelRefused or TreeRefused with the reason."""
     from spinney.choice.model import FederatedForest  # late, as in grow.py
 
-    forest = codec.decode(trees, words.rounding, LIMITS)
+    forest = codec.unpack_forest(trees, words.rounding, LIMITS)
     if len(forest) != len(words.owners):
         raise ModelRefused(f"{len(words.owners)} trees are described and {len(forest)} are there")
     model = FederatedForest.from_trees(

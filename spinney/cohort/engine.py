@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from spinney.cohort.feature_columns import Figures, is_word, set_up_features
+from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
 from spinney.cohort.recipes import definition_of, event_features, label_events
-from spinney.cohort.selected_events import Relevant
+from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import instant, name, text, texts
 from spinney.errors import CohortRejected
 from spinney.study.definition import Events, PatientFeature, length
@@ -60,7 +60,9 @@ class Built:
     """Index events of patients about whom the source tells nothing else."""
 
 
-def build(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study, largest: int = LARGEST_TABLE) -> Built:
+def build(
+    bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, largest: int = LARGEST_TABLE
+) -> Built:
     """The table of a study, of at most `largest` bytes. The bench has its patients in `person`."""
     left_out = _find_rows(bench, relevant, study)
     index_events = left_out.total()
@@ -82,7 +84,7 @@ def _check_size(rows: int, features: int, largest: int) -> None:
         )
 
 
-def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study, bucket: int) -> pa.Table:
+def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, bucket: int) -> pa.Table:
     """The finished rows of a bucket: only what the study names, the patient, the index time, and whether it is ripe.
 
     Features are worked on in chunks, so memory depends on the size of a chunk and not on how wide the study is.
@@ -93,7 +95,7 @@ def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: S
     bench.execute(f"CREATE OR REPLACE TEMP VIEW event AS SELECT * FROM {relevant.events(bucket)}")
     _find_outcomes(bench, study)
     rows = bench.sql(_frame_of(study)).to_arrow_table()
-    figures = Figures(rows["row"].to_numpy(), study)
+    figures = FeatureColumns(rows["row"].to_numpy(), study)
     for chunk in _chunks(bench, study, rows.num_rows):
         _read_chunk(bench, chunk)
         _compute_statistics(bench, study, chunk)
@@ -127,7 +129,7 @@ def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[l
     return [chunk for chunk in chunks if chunk]
 
 
-def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> Counter[str]:
+def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> Counter[str]:
     """Fill `candidate` with the index events, each with the reason why it can't be a row, or with no reason."""
     cohort = definition_of(study)
     at = name("until" if cohort.index.at == "end" else "time")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.cohort.recipes import definition_of, event_features
-from spinney.cohort.selected_events import Relevant
+from spinney.cohort.selected_events import SelectedEvents
 from spinney.study.definition import COUNTING, EventFeature, length
 from spinney.study.study import Study
 
@@ -20,7 +20,7 @@ def is_word(source: EventFeature) -> bool:
     return source.value == "text" and source.statistic not in COUNTING
 
 
-def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: Relevant, study: Study) -> None:
+def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
     """Small tables that say which event belongs to which feature, and how its value is made."""
     features = event_features(study).items()
     choice = [
@@ -56,7 +56,7 @@ def _put(
     bench.unregister("put")
 
 
-class Figures:
+class FeatureColumns:
     """The figures of one bucket: a column per feature, in the order of `rows`."""
 
     def __init__(self, rows: NDArray[np.int64], study: Study) -> None:

@@ -15,7 +15,7 @@ from spinney.cohort.engine import label_words
 from spinney.cohort.events import NOT_A_NUMBER
 from spinney.connectors.duck import name, text, texts
 from spinney.connectors.sources import TABLE
-from spinney.connectors.tables import MISSING_WORDS, Form, form_of
+from spinney.connectors.tables import MISSING_WORDS, TableForm, form_of
 from spinney.errors import CohortRejected, SourceFailed
 from spinney.rows.encode import DEFAULT_POSITIVE, PLAIN_ANSWERS
 from spinney.study.settings import Feature
@@ -23,7 +23,7 @@ from spinney.study.study import Study
 
 
 @dataclass
-class Finished:
+class ImportedTable:
     """The table, with `ripe` as its last column; a row without an outcome is not ripe."""
 
     table: pa.Table
@@ -39,7 +39,7 @@ def finish(
     study: Study,
     patient: str | None = "patient",
     index_time: str | None = "index_time",
-) -> Finished:
+) -> ImportedTable:
     """Read a table; `patient` and `index_time` are its own names for these columns."""
     form = form_of(path)
     source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path, form)
@@ -61,7 +61,7 @@ def finish(
         )
     if patient is None:
         notes.append("the table has no patients, so every row counts as one of its own")
-    return Finished(
+    return ImportedTable(
         bench.sql("SELECT * EXCLUDE (reason) FROM finished WHERE reason IS NULL").to_arrow_table(),
         sum(counts.values()),
         Counter({(TABLE, reason): count for reason, count in counts.items() if reason is not None and count}),
@@ -70,7 +70,7 @@ def finish(
     )
 
 
-def _csv(path: Path, form: Form) -> str:
+def _csv(path: Path, form: TableForm) -> str:
     missing = texts(["", "NA", "NaN", "nan", *MISSING_WORDS])
     return (
         f"read_csv({text(path)}, all_varchar = true, header = true, delim = {text(form.separator)}, quote = '\"', "

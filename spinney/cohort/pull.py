@@ -22,7 +22,7 @@ from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
 from spinney.cohort.recipes import wanted_of
-from spinney.cohort.selected_events import choose_relevant
+from spinney.cohort.selected_events import select_events
 from spinney.cohort.vault import CohortRef, Vault
 from spinney.configuration.site import SiteSettings, source_of
 from spinney.connectors.duck import has_no_room, open_bench
@@ -183,7 +183,7 @@ def _table(
         staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
         report.quarantined.update(staged.quarantined)
-        relevant = choose_relevant(bench, staged, study, site.maps, now, work / "relevant")
+        relevant = select_events(bench, staged, study, site.maps, now, work / "relevant")
         report.quarantined.update(relevant.quarantined)
         report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
         report.watermark = relevant.watermark

@@ -46,7 +46,7 @@ class Maps:
 
 
 @dataclass
-class Relevant:
+class SelectedEvents:
     """The study's events in `folder/bucket=N/`, conversions by feature and unit, and what the report says of them."""
 
     folder: Path
@@ -69,9 +69,9 @@ class Relevant:
         return f"read_parquet({text(self.folder / f'bucket={some}' / '*.parquet')}, hive_partitioning = true)"
 
 
-def choose_relevant(
+def select_events(
     bench: duckdb.DuckDBPyConnection, staged: Staged, study: Study, maps: Maps, now: datetime, folder: Path
-) -> Relevant:
+) -> SelectedEvents:
     """Write the events that the study asks for, and look at them once."""
     wanted = {one.kind: one.codes for one in wanted_of(study, {}, now) if one.kind != "Patient"}
     present = {kind: codes for kind, codes in wanted.items() if kind in staged.events}
@@ -88,7 +88,7 @@ def choose_relevant(
             left_out[kind, reason] += count
     _write(bench, [_mapped(staged.events[kind], codes) for kind, codes in present.items()], buckets, now, folder)
     filled = tuple(sorted(int(one.name.partition("=")[2]) for one in folder.glob("bucket=*")))
-    relevant = Relevant(folder, filled, now, _watermark(bench, folder, now), left_out=left_out)
+    relevant = SelectedEvents(folder, filled, now, _watermark(bench, folder, now), left_out=left_out)
     kinds = [*(["Patient"] if staged.patients is None else []), *(kind for kind in wanted if kind not in present)]
     relevant.notes += [f"{kind}: none in this source" for kind in kinds]
     _look(bench, relevant, staged, study)
@@ -161,7 +161,7 @@ def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime) ->
     return moment.replace(tzinfo=UTC)  # type: ignore[no-any-return]
 
 
-def _look(bench: duckdb.DuckDBPyConnection, relevant: Relevant, staged: Staged, study: Study) -> None:
+def _look(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, staged: Staged, study: Study) -> None:
     """Count by kind, code and unit once, and answer every question from these counts."""
     counts = bench.execute(
         f'SELECT kind, code, unit, count(*), count("value"), count(*) - count(recorded) FROM {relevant.events()} '

@@ -34,7 +34,7 @@ def remember_grown(
     if "forest" not in memory or "unseen" not in memory:
         return
     limits = codec.Limits(trees=study.forest.trees, depth=32)
-    trees = codec.decode(memory["forest"], rounding_of(study, cohort), limits).digests
+    trees = codec.unpack_forest(memory["forest"], rounding_of(study, cohort), limits).digests
     people, place = np.unique(_pseudonyms(vault, ref)[cohort.part == Part.TRAINING], return_index=True)
     seen = ~np.asarray(memory["unseen"])[place]
     path = _folder(vault, study.name) / f"{round_}.npz"

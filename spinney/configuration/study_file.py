@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from spinney.configuration.mistakes import in_words
-from spinney.configuration.yaml_lines import PLAIN_SCALARS, Document, Place, parse
+from spinney.configuration.yaml_lines import PLAIN_SCALARS, Place, YamlDocument, parse
 from spinney.errors import StudyInvalid
 from spinney.study.study import Study
 
@@ -66,7 +66,7 @@ def read_settings(path: str | Path, model: type[Model]) -> Model:
 
 
 @lru_cache(maxsize=8)
-def _parsed(text: str) -> Document:
+def _parsed(text: str) -> YamlDocument:
     """A night reads the same files in several steps, and YAML with its lines is slow to parse."""
     return parse(text)
 

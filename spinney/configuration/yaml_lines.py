@@ -47,7 +47,7 @@ for _name, _pattern, _first in PLAIN_SCALARS:
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """Plain values, the line of each of them, and what is wrong with the writing as (line, words)."""
 
     data: Any = None
@@ -55,9 +55,9 @@ class Document:
     mistakes: list[tuple[int, str]] = field(default_factory=list)
 
 
-def parse(text: str) -> Document:
+def parse(text: str) -> YamlDocument:
     """Read one YAML document. Mistakes are collected, never raised."""
-    document = Document()
+    document = YamlDocument()
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -73,7 +73,7 @@ def parse(text: str) -> Document:
     return document
 
 
-def _value(node: yaml.Node, place: Place, loader: _Loader, document: Document) -> Any:
+def _value(node: yaml.Node, place: Place, loader: _Loader, document: YamlDocument) -> Any:
     document.lines.setdefault(place, node.start_mark.line + 1)  # a mapping's value keeps the line of its key
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, (*place, number), loader, document) for number, item in enumerate(node.value)]
@@ -82,7 +82,7 @@ def _value(node: yaml.Node, place: Place, loader: _Loader, document: Document) -
     return loader.construct_object(node)
 
 
-def _mapping(node: yaml.MappingNode, place: Place, loader: _Loader, document: Document) -> dict[str, Any]:
+def _mapping(node: yaml.MappingNode, place: Place, loader: _Loader, document: YamlDocument) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in node.value:
         line = key.start_mark.line + 1

@@ -12,11 +12,11 @@ from typing import Any
 
 import yaml
 
-from spinney.house.keys import KeyRing
-from spinney.storage.files import private_folder
-from spinney.house.approvals import Papers
-from spinney.house.roster import Roster, admit, found, invite, join
 from spinney.configuration.study_file import write_study
+from spinney.house.approvals import Approvals
+from spinney.house.keys import KeyRing
+from spinney.house.roster import Roster, admit, found, invite, join
+from spinney.storage.files import private_folder
 from spinney.study.study import Study
 
 COORDINATOR = "coordinator"
@@ -56,10 +56,10 @@ def found_village(folder: Path, study: Study, sites: Mapping[str, Plain], exchan
     _write(village.coordinator_file, {"name": COORDINATOR, "home": "home", "exchange": dict(exchange)})
     roster = _roster(village, study, str(exchange["url"]))
     for name in (COORDINATOR, *village.sites):
-        papers = Papers(village.home(name), study.name)
-        papers.approve_study(study_file)
-        papers.approve_roster(roster)
-        papers.put_in_force(roster.version)
+        approvals = Approvals(village.home(name), study.name)
+        approvals.approve_study(study_file)
+        approvals.approve_roster(roster)
+        approvals.put_in_force(roster.version)
     return village
 
 
@@ -68,7 +68,7 @@ def _roster(village: Village, study: Study, url: str) -> Roster:
     roster = found(study.name, COORDINATOR, host)
     for name in village.sites:
         invited = invite(roster, study.digest, name, url, host)
-        Papers(private_folder(village.home(name)), study.name).keep_invite(invited)
+        Approvals(private_folder(village.home(name)), study.name).keep_invite(invited)
         roster = admit(roster, invited, join(invited, KeyRing(village.home(name)).create()), host)
     return roster
 

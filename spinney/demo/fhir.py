@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from spinney.demo.history import FIRST_DAY, History
+from spinney.demo.history import FIRST_DAY, MadeUpHistory
 from spinney.demo.words import MEASURES, MONITOR_UNITS, PRESSURE_PANEL
 
 ACT = "http://terminology.hl7.org/CodeSystem/v3-ActCode"
@@ -18,7 +18,7 @@ SYSTOLIC, DIASTOLIC = MEASURES["systolic"].code, MEASURES["diastolic"].code
 NOT_UCUM = frozenset(MONITOR_UNITS.values())
 
 
-def write_fhir(history: History, folder: Path) -> None:
+def write_resources(history: MadeUpHistory, folder: Path) -> None:
     """Write a history into a folder; what was there under these names is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "Patient.ndjson", _patients(history))
@@ -37,7 +37,7 @@ def _write(path: Path, lines: Iterator[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _patients(history: History) -> Iterator[str]:
+def _patients(history: MadeUpHistory) -> Iterator[str]:
     rows = history.patients
     system = f"urn:{history.hospital.name}:record-number"
     first = FIRST_DAY.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -35,7 +35,7 @@ class BadSearch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Served:
     """One resource as it lies in its file, and what searches ask about it."""
 
     updated: str
@@ -46,7 +46,7 @@ class Entry:
     line: bytes
 
 
-class FhirServer:
+class DemoFhirServer:
     """`with FhirServer(folder) as server:` then it answers at `server.base_url`."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
@@ -104,12 +104,12 @@ class FhirServer:
             following = f"{self.base_url}/{kind}?" + "&".join(f"{name}={quote(value, safe='')}" for name, value in rest)
         return _bundle(len(found), page, following)
 
-    def _matches(self, kind: str, filters: tuple[tuple[str, str], ...]) -> list[Entry]:
+    def _matches(self, kind: str, filters: tuple[tuple[str, str], ...]) -> list[Served]:
         tests = [_test(name, value) for name, value in filters]
         return [entry for entry in self.store[kind] if all(test(entry) for test in tests)]
 
 
-def _read(path: Path, kind: str) -> list[Entry]:
+def _read(path: Path, kind: str) -> list[Served]:
     """The resources of a file by the time of their last update."""
     if not path.exists():
         return []
@@ -119,7 +119,7 @@ def _read(path: Path, kind: str) -> list[Entry]:
         )
 
 
-def _entry(line: bytes, kind: str) -> Entry:
+def _entry(line: bytes, kind: str) -> Served:
     content = json.loads(line)
     period = content.get("period", {})
     start = content.get("effectiveDateTime") or content.get("authoredOn") or period.get("start", "")
@@ -132,10 +132,10 @@ def _entry(line: bytes, kind: str) -> Entry:
         if concept
         for coding in concept.get("coding", ())
     )
-    return Entry(content["meta"]["lastUpdated"], content["id"], start, end, codes, line)
+    return Served(content["meta"]["lastUpdated"], content["id"], start, end, codes, line)
 
 
-def _test(name: str, value: str) -> Callable[[Entry], bool]:
+def _test(name: str, value: str) -> Callable[[Served], bool]:
     if name in CODES:
         wanted = {re.sub(r"\\(.)", r"\1", code) for code in re.split(r"(?<!\\),", value)}
         return lambda entry: not wanted.isdisjoint(entry.codes)
@@ -178,7 +178,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    fhir: FhirServer
+    fhir: DemoFhirServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 

@@ -32,7 +32,7 @@ class NoSuchNight(SpinneyError):
 
 
 @dataclass(frozen=True)
-class History:
+class MadeUpHistory:
     """What a hospital knows. Times are UTC; codes, values and units are as the hospital writes them."""
 
     hospital: Hospital
@@ -41,14 +41,14 @@ class History:
     events: Mapping[str, pd.DataFrame]
     """By kind: number, patient, code, time, until, recorded, value, text, unit, status, class; as the kind has them."""
 
-    def by_night(self, night: int) -> History:
+    def by_night(self, night: int) -> MadeUpHistory:
         """What was known in the evening before this night: stays may be under way, and the future is dark."""
         now = pd.Timestamp(end_of(night).replace(tzinfo=None))
         events = {kind: _known(rows, now) for kind, rows in self.events.items()}
         seen = self.patients["patient"].isin(events["Encounter"]["patient"])
         patients = self.patients[seen]
         died = patients["died"].where(patients["died"] <= now)
-        return History(self.hospital, patients.assign(died=died).reset_index(drop=True), events)
+        return MadeUpHistory(self.hospital, patients.assign(died=died).reset_index(drop=True), events)
 
 
 def end_of(night: int) -> datetime:
@@ -58,7 +58,7 @@ def end_of(night: int) -> datetime:
     return FIRST_DAY + timedelta(days=FIRST_NIGHT + night - 1)
 
 
-def make_history(hospital: Hospital, seed: int, night: int = 1) -> History:
+def make_history(hospital: Hospital, seed: int, night: int = 1) -> MadeUpHistory:
     """The records of a hospital by the given night, the same for the same seed."""
     people, stays = live(hospital, seed)
     random = np.random.default_rng([seed, 3, hospital.number])
@@ -73,7 +73,7 @@ def make_history(hospital: Hospital, seed: int, night: int = 1) -> History:
     }
     names = [f"{hospital.name}-{number:05d}" for number in range(len(people.age))]
     events = {kind: _events(frame, people, names) for kind, frame in frames.items()}
-    return History(hospital, _patients(people, names), events).by_night(night)
+    return MadeUpHistory(hospital, _patients(people, names), events).by_night(night)
 
 
 def _patients(people: People, names: list[str]) -> pd.DataFrame:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import yaml
 
 from spinney.configuration.study_file import read_study
-from spinney.demo.fhir import write_fhir
-from spinney.demo.history import History, make_history
+from spinney.demo.fhir import write_resources
+from spinney.demo.history import MadeUpHistory, make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.sql import PATIENTS, QUERIES, write_sql
-from spinney.demo.table import write_table
+from spinney.demo.table import write_study_table
 from spinney.study.study import Study
 
 STUDY_FILE = Path(__file__).with_name("study.yaml")
@@ -32,24 +32,24 @@ def write_tables(folder: Path, sites: int, patients: int, seed: int) -> dict[str
     study, files = world_study(), {}
     for hospital in make_hospitals(sites, patients, seed):
         files[hospital.name] = folder / f"{hospital.name}.csv"
-        write_table(make_history(hospital, seed), study, files[hospital.name], drop_empty=True)
+        write_study_table(make_history(hospital, seed), study, files[hospital.name], drop_empty=True)
     return files
 
 
-def write_data(history: History, form: Form, folder: Path, url: str | None = None) -> dict[str, Any]:
+def write_data(history: MadeUpHistory, form: Form, folder: Path, url: str | None = None) -> dict[str, Any]:
     """Write a history in one form; says what site.yaml has as `source`, with paths relative to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     if form == "fhir":
-        write_fhir(history, folder / "fhir")
+        write_resources(history, folder / "fhir")
         return {"kind": "files", "path": "fhir"}
     if form == "table":
-        write_table(history, world_study(), folder / "table.csv")
+        write_study_table(history, world_study(), folder / "table.csv")
         return {"kind": "files", "table": "table.csv"}
     write_sql(history, url or f"sqlite:///{folder / 'his.sqlite'}")
     return {"kind": "sql", "url": url or "sqlite:///his.sqlite", "patients": PATIENTS, "events": QUERIES}
 
 
-def site_settings(history: History, source: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def site_settings(history: MadeUpHistory, source: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """The content of site.yaml."""
     hospital = history.hospital
     habits = hospital.habits

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import URL, Engine, create_engine, make_url, text
 
-from spinney.demo.history import History
+from spinney.demo.history import MadeUpHistory
 
 TABLES = {
     "person": "pid VARCHAR(40), born DATE, sex VARCHAR(10), died TIMESTAMP",
@@ -34,7 +34,7 @@ QUERIES = {
 }
 
 
-def write_sql(history: History, url: URL | str) -> None:
+def write_sql(history: MadeUpHistory, url: URL | str) -> None:
     """Write a history into a database; tables of these names are replaced."""
     engine = create_engine(make_url(url))
     try:
@@ -48,7 +48,7 @@ def write_sql(history: History, url: URL | str) -> None:
         engine.dispose()
 
 
-def _tables(history: History) -> dict[str, pd.DataFrame]:
+def _tables(history: MadeUpHistory) -> dict[str, pd.DataFrame]:
     zone, events = history.hospital.timezone, history.events
     sexes = {"female": "F", "male": "M"} if history.hospital.habits.letters_for_sex else {}
     people, stays, results = history.patients, events["Encounter"], events["Observation"]

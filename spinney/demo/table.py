@@ -8,22 +8,22 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from spinney.connectors.duck import open_bench
 from spinney.cohort.engine import build
 from spinney.cohort.events import stage
-from spinney.cohort.selected_events import Maps, choose_relevant
+from spinney.cohort.selected_events import Maps, select_events
+from spinney.connectors.duck import open_bench
 from spinney.connectors.sources import Pulled
-from spinney.demo.history import History
+from spinney.demo.history import MadeUpHistory
 from spinney.study.study import Study
 
 
-def maps_of(history: History) -> Maps:
+def maps_of(history: MadeUpHistory) -> Maps:
     """What the hospital's codes and units mean."""
     habits = history.hospital.habits
     return Maps(habits.code_map(history.hospital.name), habits.unit_map(), habits.assumed_units())
 
 
-def finished_table(history: History, study: Study) -> pd.DataFrame:
+def finished_table(history: MadeUpHistory, study: Study) -> pd.DataFrame:
     """A row per stay whose outcome is known: patient, index time, features and label."""
     now = pd.Timestamp.now("UTC").to_pydatetime()
     with TemporaryDirectory(prefix="spinney-world-") as name:
@@ -31,12 +31,12 @@ def finished_table(history: History, study: Study) -> pd.DataFrame:
         files = _write({"Patient": history.patients, **history.events}, folder)
         with open_bench(folder) as bench:
             staged = stage(bench, Pulled(files), folder)
-            relevant = choose_relevant(bench, staged, study, maps_of(history), now, folder / "relevant")
+            relevant = select_events(bench, staged, study, maps_of(history), now, folder / "relevant")
             table = build(bench, relevant, study).table.to_pandas()
     return table[table["ripe"]].drop(columns="ripe").reset_index(drop=True)
 
 
-def write_table(history: History, study: Study, path: Path, *, drop_empty: bool = False) -> None:
+def write_study_table(history: MadeUpHistory, study: Study, path: Path, *, drop_empty: bool = False) -> None:
     """As CSV. `drop_empty`: a feature that the hospital never measures is no column, as in tables made by hand."""
     table = finished_table(history, study)
     if drop_empty:

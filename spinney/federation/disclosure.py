@@ -38,17 +38,17 @@ MOST_ROWS = 10**9  # by which counts are given their bits
 
 
 @singledispatch
-def check(reply: Message, study: Study) -> None:  # noqa: ARG001
+def check_message(reply: Message, study: Study) -> None:  # noqa: ARG001
     """Refuse a site's message that says more than the study allows, or something that can't be."""
     raise Refused(f"{type(reply).__name__} is no message that a site may send")
 
 
-@check.register
+@check_message.register
 def _(reply: Decline, study: Study) -> None:  # noqa: ARG001
     _require(len(reply.reason) <= LONGEST_REASON, "a reason is a sentence")
 
 
-@check.register
+@check_message.register
 def _(reply: Description, study: Study) -> None:
     _require_introduction(reply, study)
     rates = len(study.features) if study.privacy.missing_rates else 0
@@ -56,20 +56,20 @@ def _(reply: Description, study: Study) -> None:
     _require_means(reply.vector)
 
 
-@check.register
+@check_message.register
 def _(reply: Enrolment, study: Study) -> None:
     _require_means_are_asked(study)
     _require_introduction(reply, study)
 
 
-@check.register
+@check_message.register
 def _(reply: MaskedMeans, study: Study) -> None:
     _require_means_are_asked(study)
     _require(study.privacy.secure_sum == "masked", "the study's secure sum")
     _require_two_per_column(reply.counts, np.uint64, study)
 
 
-@check.register
+@check_message.register
 def _(reply: PlainMeans, study: Study) -> None:
     _require_means_are_asked(study)
     _require(study.privacy.secure_sum == "trusted-third-party", "the study's secure sum")
@@ -80,7 +80,7 @@ def _(reply: PlainMeans, study: Study) -> None:
     _require(bool(np.all(sums % np.maximum(rows, 1) == 0)), "means and shares are rounded")
 
 
-@check.register
+@check_message.register
 def _(reply: RingMeans, study: Study) -> None:
     _require_means_are_asked(study)
     _require(study.privacy.secure_sum == "ring", "the study's secure sum")
@@ -88,13 +88,13 @@ def _(reply: RingMeans, study: Study) -> None:
     _require_means(reply.means)
 
 
-@check.register
+@check_message.register
 def _(reply: GrownForest, study: Study) -> None:  # noqa: ARG001
     _require_parcel(reply.forest)
     _require(len(reply.trees) == 64, "trees have a digest")
 
 
-@check.register
+@check_message.register
 def _(reply: Verdict, study: Study) -> None:
     sizes = {sender: accepted.shape for sender, accepted in reply.accepted.items()}
     _require(all(len(size) == 1 and size[0] <= study.forest.trees for size in sizes.values()), "trees of the study")
@@ -104,14 +104,14 @@ def _(reply: Verdict, study: Study) -> None:
     _require(all(len(reason) <= LONGEST_REASON for reason in reply.refused.values()), "a reason is a sentence")
 
 
-@check.register
+@check_message.register
 def _(reply: MaskedCounts, study: Study) -> None:
     _require(study.privacy.secure_sum == "masked", "the study's secure sum")
     counts = reply.counts
     _require(counts.dtype == np.uint64 and counts.ndim == 2 and counts.shape[1] == 2, "two hidden numbers per row")
 
 
-@check.register
+@check_message.register
 def _(reply: PlainCounts, study: Study) -> None:
     _require(study.privacy.secure_sum == "trusted-third-party", "the study's secure sum")
     counts = reply.counts
@@ -119,31 +119,31 @@ def _(reply: PlainCounts, study: Study) -> None:
     _require(bool(np.all(counts >= 0)), "counts are not negative")
 
 
-@check.register
+@check_message.register
 def _(reply: RingPackets, study: Study) -> None:
     _require(study.privacy.secure_sum == "ring", "the study's secure sum")
     for parcel in reply.packets.values():
         _require_parcel(parcel)
 
 
-@check.register
+@check_message.register
 def _(reply: OwnWeights, study: Study) -> None:
     steps = reply.weights / study.privacy.weight_precision
     _require(bool(np.all(np.abs(reply.weights) <= 1)), "weights are in -1..1")
     _require(bool(np.all(np.abs(steps - np.rint(steps)) < 1e-6)), "weights are rounded")
 
 
-@check.register
+@check_message.register
 def _(reply: Signature, study: Study) -> None:  # noqa: ARG001
     _require(len(reply.signature) == 64, "a signature")
 
 
-@check.register
+@check_message.register
 def _(reply: ReleasedSeed, study: Study) -> None:  # noqa: ARG001
     _require({len(seed) for seed in (reply.seed, *reply.guards)} == {32}, "a seed")
 
 
-@check.register
+@check_message.register
 def _(reply: Done, study: Study) -> None:
     allowed = SHARED_FIGURES if study.privacy.share_metrics else frozenset()
     _require(set(reply.figures) <= allowed, "figures that the study shares")

@@ -28,7 +28,7 @@ from spinney.federation.messages import (
     RingPackets,
     SignOrder,
 )
-from spinney.federation.seam import Decline, Federation, House, Message, SitePart, key_words
+from spinney.federation.seam import Decline, Federation, Message, SiteContext, SitePart, key_words
 from spinney.federation.secure_sum import Binding, Counts, Noisy
 from spinney.federation.summing import (
     Subject,
@@ -117,7 +117,7 @@ class FillingSite(SitePart):
 
     first_steps = frozenset({"enrol", "fill", "fill_sign", "fill_release", "fill_ring"})
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: SiteContext) -> None:
         super().__init__(house)
         if "means" in house.memory:  # a house that was started again in the middle of a round
             self._fill(house.memory["means"])

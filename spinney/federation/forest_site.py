@@ -29,7 +29,7 @@ from spinney.federation.messages import (
     Verdict,
     Weights,
 )
-from spinney.federation.seam import Decline, House, Message, Parcel, content_digest
+from spinney.federation.seam import Decline, Message, Parcel, SiteContext, content_digest
 from spinney.forest import codec
 from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import grow, tune
@@ -59,7 +59,7 @@ class ForestSite(FillingSite):
 
     steps = frozenset({"join", "grow", "check", "finish"})
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: SiteContext) -> None:
         super().__init__(house)
         self._read: dict[tuple[str, str], Forest] = {}  # by owner and content: fetched and checked once for all steps
 
@@ -110,7 +110,7 @@ class ForestSite(FillingSite):
             rounding=self.rounding,
             jobs=house.jobs,
         )
-        house.memory["forest"] = sealed = codec.encode(forest, self.rounding)
+        house.memory["forest"] = sealed = codec.pack_forest(forest, self.rounding)
         house.memory["unseen"] = (grown.drawn[:, patients] == 0).T
         return sealed
 
@@ -192,7 +192,7 @@ class ForestSite(FillingSite):
             raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
         place = parcel.sender, parcel.digest
         if place not in self._read:
-            self._read[place] = codec.decode(self.house.open(parcel), self.rounding, self.limits)
+            self._read[place] = codec.unpack_forest(self.house.open(parcel), self.rounding, self.limits)
         return self._read[place]
 
     def own_forest(self) -> Forest:
@@ -200,7 +200,7 @@ class ForestSite(FillingSite):
         packed = self.house.recall("forest")
         place = self.house.name, content_digest(packed)
         if place not in self._read:
-            self._read[place] = codec.decode(packed, self.rounding, self.limits)
+            self._read[place] = codec.unpack_forest(packed, self.rounding, self.limits)
         return self._read[place]
 
     def manifest_forest(self, manifest: Manifest) -> Forest:

@@ -91,7 +91,7 @@ class Mail(Protocol):
 
 
 @dataclass
-class House:
+class SiteContext:
     """What a site's part may touch: its own patients, its memory, its keys, and sealed mail."""
 
     name: str
@@ -141,7 +141,7 @@ class SitePart(ABC):
     first_steps: ClassVar[frozenset[str]] = frozenset()  # what comes before every algorithm, if the study asks for it
     last_step: ClassVar[str] = "finish"  # leaves this house's own model; safe to do again
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: SiteContext) -> None:
         self.house = house
 
     def answer(self, step: str, order: Message) -> Message:

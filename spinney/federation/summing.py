@@ -26,7 +26,7 @@ from spinney.federation.messages import (
     Signature,
     SignOrder,
 )
-from spinney.federation.seam import Card, Federation, House
+from spinney.federation.seam import Card, Federation, SiteContext
 from spinney.federation.secure_sum import Binding, Counts, Noisy, Roll
 
 Order = TypeVar("Order", ScoreOrder, FillOrder)
@@ -38,7 +38,7 @@ ANSWERED_BEFORE = "this was asked before, and the answer was another: the two wo
 # A site's half
 
 
-def check_order(house: House, order: ScoreOrder | FillOrder) -> dict[str, Card]:
+def check_order(house: SiteContext, order: ScoreOrder | FillOrder) -> dict[str, Card]:
     """The participants' keys and features. Refuses a sum that is not the study's, or of too few or unknown sites."""
     wanted = house.study.privacy.secure_sum
     if order.mode != wanted:
@@ -50,14 +50,14 @@ def check_order(house: House, order: ScoreOrder | FillOrder) -> dict[str, Card]:
     return {site: house.cards[site] for site in order.participants}
 
 
-def check_participants(house: House, participants: tuple[str, ...]) -> None:
+def check_participants(house: SiteContext, participants: tuple[str, ...]) -> None:
     """A sum over a few sites is hardly a sum."""
     if len(participants) < house.study.privacy.fewest_scorers or house.name not in participants:
         raise Refused(f"{len(participants)} participants are too few, or this house is not among them")
 
 
 def hide(
-    house: House,
+    house: SiteContext,
     cells: Counts,
     cards: Mapping[str, Card],
     binding: Binding,
@@ -83,7 +83,7 @@ def hide(
     return masked
 
 
-def sign(house: House, order: SignOrder, prefix: str = "") -> Signature:
+def sign(house: SiteContext, order: SignOrder, prefix: str = "") -> Signature:
     """Sign a list only if it has what this house sent."""
     own = house.recall(f"{prefix}reply")
     roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), order.answers)
@@ -92,7 +92,7 @@ def sign(house: House, order: SignOrder, prefix: str = "") -> Signature:
     return Signature(house.sign(roll.words()))
 
 
-def release(house: House, order: ReleaseOrder, prefix: str = "", *, guarded: bool = False) -> ReleasedSeed:
+def release(house: SiteContext, order: ReleaseOrder, prefix: str = "", *, guarded: bool = False) -> ReleasedSeed:
     """Let one sum be opened, once, if everybody on the list that this house has signed has signed it, too."""
     answers = house.recall(f"{prefix}signed").split("\n")
     roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), answers)

@@ -52,7 +52,7 @@ def grid_digest(rounding: Rounding) -> bytes:
     return hashlib.blake2b(words, digest_size=8).digest()
 
 
-def encode(forest: Forest, rounding: Rounding) -> bytes:
+def pack_forest(forest: Forest, rounding: Rounding) -> bytes:
     """The forest's bytes."""
     split = forest.feature != LEAF
     features = forest.feature[split]
@@ -73,7 +73,7 @@ def encode(forest: Forest, rounding: Rounding) -> bytes:
     return head + zlib.compress(b"".join(streams), 9)
 
 
-def decode(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
+def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
     """The forest behind the bytes, or TreeRefused with the reason."""
     trees, nodes = _read_header(data, rounding, limits)
     leaves = (nodes + trees) // 2

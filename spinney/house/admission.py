@@ -14,7 +14,7 @@ from typing import Any
 
 from spinney.connectors.mlflow import KEPT, LATE, PROMOTED, Registry, Version
 from spinney.errors import Refused
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 from spinney.house.keys import Identity, verify
 from spinney.house.site_night import SiteNights
 from spinney.study.study import Study
@@ -66,7 +66,7 @@ class Admission:
     def record(self, audit: Audit, steward: str, approve: bool, signature: str, now: datetime) -> None:
         """A line in the audit log that anybody can verify later."""
         may = "may" if approve else "may not"
-        entry = Entry(
+        entry = AuditEntry(
             direction="decided",
             kind="Admission",
             peer=steward,
@@ -95,7 +95,9 @@ def settle(
     settled = {**result, "admission": FATES[version.said("settled")], "note": ""}
     if settled["admission"] != (APPROVED if approve else REFUSED):
         settled["note"] = _left(asked, version, registry.newer(asked.study, version))
-        entry = Entry(direction="noted", kind="Admission", study=asked.study, round=asked.round, words=settled["note"])
+        entry = AuditEntry(
+            direction="noted", kind="Admission", study=asked.study, round=asked.round, words=settled["note"]
+        )
         nights.audit.append(entry, nights.clock.now())
     nights.keep(asked.round, settled)
     return settled

@@ -21,7 +21,7 @@ from spinney.configuration.study_file import read_study
 from spinney.connectors.exchange import Clock, SystemClock
 from spinney.connectors.exchange.address import check_name
 from spinney.errors import SpinneyError, StudyInvalid
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 from spinney.house.roster import Changes, Digest, Invite, Roster, RosterRefused, accept, read_document, write_document
 from spinney.storage.files import private_folder, write_whole
 from spinney.study.study import Study
@@ -40,7 +40,7 @@ class Approval(Settings):
     settings: Mapping[str, Any] = Field(repr=False)
 
 
-class Papers:
+class Approvals:
     """The papers of one study in one house."""
 
     def __init__(self, home: Path, study: str, clock: Clock | None = None) -> None:
@@ -211,10 +211,10 @@ class Papers:
     def note(self, direction: str, kind: str, words: str, *, peer: str = "", digest: str = "", size: int = 0) -> None:
         """A line in the audit log; without words, the usual sentence."""
         facts = {"direction": direction, "kind": kind, "words": words, "peer": peer, "digest": digest, "bytes": size}
-        self.audit.append(Entry.model_validate({**facts, "study": self.name}), self.clock.now())
+        self.audit.append(AuditEntry.model_validate({**facts, "study": self.name}), self.clock.now())
 
 
-def papers_in(home: Path) -> list[str]:
+def approved_studies(home: Path) -> list[str]:
     """The studies that this house has approved."""
     return sorted(path.parent.name for path in (home / "studies").glob("*/approval.json"))
 
@@ -226,7 +226,7 @@ def known_in(home: Path) -> list[str]:
 
 def the_study(home: Path) -> str:
     """The study of a house that has one; with several, somebody has to say which."""
-    names = papers_in(home)
+    names = approved_studies(home)
     if len(names) != 1:
         known = f"the studies here are {', '.join(names)}: name one" if names else "no study is approved here"
         raise NotApproved(f"{known}; to approve one: spinney site approve STUDY, or spinney coordinator approve STUDY")

@@ -82,7 +82,7 @@ class NoExport(SpinneyError):
     """A file that a log can't be compared with."""
 
 
-class Entry(Settings):
+class AuditEntry(Settings):
     """One thing that happened. Nothing in it is about a patient."""
 
     direction: Literal["sent", "received", "refused", "decided", "noted"]
@@ -110,12 +110,12 @@ class Line:
 
     number: int
     time: str
-    entry: Entry
+    entry: AuditEntry
     before: str
     chain: str
 
     @classmethod
-    def after(cls, head: Head, entry: Entry, now: datetime) -> Line:
+    def after(cls, head: Head, entry: AuditEntry, now: datetime) -> Line:
         """The next line."""
         time = now.astimezone(UTC).isoformat(timespec="milliseconds")
         line = cls(head.lines + 1, time, entry, head.chain, "")
@@ -137,7 +137,7 @@ class Line:
         try:
             plain = json.loads(raw)
             own = {name: plain.pop(name) for name in ("number", "time", "before", "chain")}
-            line = cls(entry=Entry.model_validate(plain), **own)
+            line = cls(entry=AuditEntry.model_validate(plain), **own)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return line if line.raw() == raw and line.hash() == line.chain else None
@@ -170,7 +170,7 @@ class Audit:
     def __init__(self, path: Path) -> None:
         self.path, self.head_path = path, path.with_suffix(".head")
 
-    def append(self, entry: Entry, now: datetime) -> None:
+    def append(self, entry: AuditEntry, now: datetime) -> None:
         """Write one line; it is on disk when this returns. Processes take turns."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -182,7 +182,7 @@ class Audit:
                 file.truncate()
                 words = f"A writer was stopped: {len(half)} bytes of an unfinished line were removed."
                 digest = hashlib.sha256(half).hexdigest()
-                repair = Entry(direction="noted", kind="Repair", bytes=len(half), digest=digest, words=words)
+                repair = AuditEntry(direction="noted", kind="Repair", bytes=len(half), digest=digest, words=words)
                 head = self._write(file, Line.after(head, repair, now), head)
             self._write(file, Line.after(head, entry.model_copy(update={"words": entry.sentence()}), now), head)
 
@@ -289,7 +289,7 @@ def exported(lines: Iterable[Line], form: Literal["csv", "json"]) -> str:
     if form == "json":
         return json.dumps(rows, indent=2) + "\n"
     text = io.StringIO()
-    columns = ["number", "time", *Entry.model_fields, "before", "chain"]
+    columns = ["number", "time", *AuditEntry.model_fields, "before", "chain"]
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)

@@ -21,7 +21,7 @@ from spinney.base import is_file_name
 from spinney.connectors.exchange import Address, Clock, Exchange, SecondCopy
 from spinney.errors import Refused, in_short
 from spinney.house import envelopes as security
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 from spinney.house.envelopes import EnvelopeRefused, MessageId, UnknownSender
 from spinney.house.keys import Identity, RoundKey
 from spinney.storage.files import private_folder, sync_folder, write_whole
@@ -40,7 +40,7 @@ def addresses(study: str, sender: str, round: int, step: str, attempt: int = 1) 
 
 
 @dataclass(frozen=True)
-class Desk:
+class RoundChannel:
     """Everything that a house needs to write and read letters in one round of one study."""
 
     home: Path
@@ -135,7 +135,7 @@ class Desk:
 
     def refused(self, sender: str, step: str, reason: Refused) -> None:
         """Note what was not accepted, and from whom."""
-        entry = Entry(direction="refused", kind=type(reason).__name__, peer=sender, study=self.study, step=step)
+        entry = AuditEntry(direction="refused", kind=type(reason).__name__, peer=sender, study=self.study, step=step)
         self.audit.append(entry.model_copy(update={"round": self.round, "words": in_short(reason)}), self.clock.now())
 
     def _place(self, step: str, attempt: int, sealed: bytes) -> None:
@@ -168,7 +168,7 @@ class Desk:
 
     def _note(self, direction: str, kind: str, peer: str, step: str, sealed: bytes) -> None:
         digest = hashlib.sha256(sealed).hexdigest()
-        entry = Entry.model_validate(
+        entry = AuditEntry.model_validate(
             {
                 "direction": direction,
                 "kind": kind,

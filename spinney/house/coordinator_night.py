@@ -9,19 +9,19 @@ from spinney.configuration.house import CoordinatorSettings
 from spinney.connectors.exchange import Clock
 from spinney.errors import Refused
 from spinney.house import envelopes as security
-from spinney.house.approvals import Papers, the_study
+from spinney.house.approvals import Approvals, the_study
 from spinney.house.channel import addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, is_of_another_study
 from spinney.house.nights import HouseNights
 from spinney.house.renewal import effective_roster
-from spinney.house.rounds import LARGEST_NOTE, CoordinatorRound, Over, Through, directly
+from spinney.house.rounds import LARGEST_NOTE, CoordinatorSession, Over, Through, directly
 
 
 @dataclass(frozen=True)
 class Ended:
     """A round as its coordinator saw it."""
 
-    asking: CoordinatorRound
+    asking: CoordinatorSession
     over: Over
 
     def plain(self) -> dict[str, Any]:
@@ -40,8 +40,8 @@ class CoordinatorNights(HouseNights):
     """The coordinator's rounds of one study."""
 
     def __init__(self, settings: CoordinatorSettings, study: str | None = None, clock: Clock | None = None) -> None:
-        papers = Papers(settings.home, study or the_study(settings.home))
-        super().__init__(settings.name, settings.home, settings.exchange, papers, clock)
+        approvals = Approvals(settings.home, study or the_study(settings.home))
+        super().__init__(settings.name, settings.home, settings.exchange, approvals, clock)
 
     def number(self, wanted: int | None = None) -> int:
         """The round to run: the one that was begun and not ended, or the next. A new machine asks the exchange."""
@@ -56,12 +56,12 @@ class CoordinatorNights(HouseNights):
         message = MessageId(self.study.digest, number, "opening", 1, self.name)
         for address in addresses(self.study.name, self.name, number, "opening"):
             refused: Refused | None = None
-            for version in self.papers.approved_versions:
+            for version in self.approvals.approved_versions:
                 try:
                     sealed = self.exchange.get(address, LARGEST_NOTE)
                     if sealed is None:
                         return False
-                    security.open(sealed, message, self.papers.approved(version).keys, None, LARGEST_NOTE)
+                    security.open(sealed, message, self.approvals.approved(version).keys, None, LARGEST_NOTE)
                 except EnvelopeRefused as reason:
                     if is_of_another_study(reason):
                         return True
@@ -72,17 +72,17 @@ class CoordinatorNights(HouseNights):
                 else:
                     return True
             if refused:
-                self.papers.note("refused", type(refused).__name__, str(refused), peer=self.name)
+                self.approvals.note("refused", type(refused).__name__, str(refused), peer=self.name)
         return False
 
     def run(self, number: int, through: Through = directly) -> Ended:
         """Open the round and ask until it is over."""
         memory = self.memory(number)
         if "roster" not in memory:  # a round that was begun goes on with the roster that it was begun with
-            memory["roster"] = effective_roster(self.papers, self.exchange).digest
-        roster = self.papers.roster_of(memory["roster"])
-        desk = self.desk(number, roster)
-        asking = CoordinatorRound(
-            self.study, desk, roster.sites, memory, self.answer_time, roster=roster.digest, through=through
+            memory["roster"] = effective_roster(self.approvals, self.exchange).digest
+        roster = self.approvals.roster_of(memory["roster"])
+        channel = self.channel(number, roster)
+        asking = CoordinatorSession(
+            self.study, channel, roster.sites, memory, self.answer_time, roster=roster.digest, through=through
         )
         return Ended(asking, asking.run())

@@ -21,7 +21,7 @@ from spinney.connectors.fhir.server import FhirServer, connect, search_parameter
 from spinney.connectors.sources.files import FilesSettings
 from spinney.connectors.sources.sql import Sql, SqlSettings
 from spinney.errors import SourceFailed, SpinneyError
-from spinney.house.approvals import papers_in
+from spinney.house.approvals import approved_studies
 from spinney.house.doctor import Finding, check_clock, check_disk, check_home, check_keys, found
 
 PATIENCE = 10.0  # seconds
@@ -103,7 +103,7 @@ def check_exchange(house: SiteSettings | CoordinatorSettings, clocks: Clocks) ->
     if house.exchange is None:
         yield Finding("exchange", "warning", "site.yaml has no `exchange`, so there are no rounds; write where it is")
         return
-    study = next(iter(papers_in(house.home)), NO_STUDY)
+    study = next(iter(approved_studies(house.home)), NO_STUDY)
     try:
         with house.exchange.open() as exchange:
             clocks.tell("the exchange", exchange.try_out(study, house.name))

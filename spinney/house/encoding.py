@@ -48,7 +48,7 @@ class MessageRefused(Refused):
     """Bytes that are no message, or not in the one form that it has. Says where, never what."""
 
 
-def encode(message: Message) -> bytes:
+def encode_message(message: Message) -> bytes:
     """The bytes of a message."""
     kind = type(message).__name__
     if kinds().get(kind) is not type(message):
@@ -60,10 +60,10 @@ def encode(message: Message) -> bytes:
     return packer.bytes()
 
 
-def decode(data: bytes) -> Message:
+def decode_message(data: bytes) -> Message:
     """The message behind the bytes, or MessageRefused."""
     message: Message = _read(data, _read_message)
-    return _canonical(message, encode(message), data)
+    return _canonical(message, encode_message(message), data)
 
 
 def kind_of(letter: bytes) -> str:

@@ -21,7 +21,7 @@ DECIMALS = {f"decimal{places}": 10.0**places for places in range(5)}
 
 
 @dataclass(frozen=True)
-class Form:
+class ArrayForm:
     """One way to write an array's cells."""
 
     write: Callable[[Any], bytes | None]  # None: not these cells
@@ -29,7 +29,7 @@ class Form:
     fits: Callable[[int, int], bool]  # so many bytes, so many cells
 
 
-def _whole(to: Callable[[Any], Any], back: Callable[[Any], Any]) -> Form:
+def _whole(to: Callable[[Any], Any], back: Callable[[Any], Any]) -> ArrayForm:
     """Cells that become whole numbers without a sign: the lowest bit of each, then the next bit of each, and so on."""
 
     def write(cells: Any) -> bytes | None:
@@ -49,7 +49,7 @@ def _whole(to: Callable[[Any], Any], back: Callable[[Any], Any]) -> Form:
         plane = _bytes_of_bits(cells)
         return size in range(plane, 64 * plane + 1, plane) if plane else not size
 
-    return Form(write, read, fits)
+    return ArrayForm(write, read, fits)
 
 
 def _bytes_of_bits(count: int) -> int:
@@ -65,7 +65,7 @@ def _unfolded(numbers: Any) -> Any:
     return (numbers >> ONE).view(np.int64) ^ -(numbers & ONE).view(np.int64)
 
 
-def _decimal(scale: float) -> Form:
+def _decimal(scale: float) -> ArrayForm:
     """Numbers that are whole when multiplied by the scale; 0 stands for one that is not known."""
 
     def to(cells: Any) -> Any:
@@ -82,17 +82,17 @@ def _decimal(scale: float) -> Form:
     return _whole(to, back)
 
 
-_BITS = Form(
+_BITS = ArrayForm(
     lambda cells: np.packbits(cells).tobytes(),
     lambda raw, cells: np.unpackbits(raw, count=cells).view(bool),
     lambda size, cells: size == _bytes_of_bits(cells),
 )
-_DOUBLES = Form(
+_DOUBLES = ArrayForm(
     lambda cells: cells.astype("<f8", copy=False).tobytes(),
     lambda raw, _cells: raw.view("<f8"),
     lambda size, cells: size == 8 * cells,
 )
-FORMS: dict[str, dict[str, Form]] = {  # by dtype; the first that can write the cells does
+FORMS: dict[str, dict[str, ArrayForm]] = {  # by dtype; the first that can write the cells does
     "bool": {"bool": _BITS},
     "int64": {"int64": _whole(_folded, _unfolded)},
     "uint64": {"uint64": _whole(lambda cells: cells, lambda numbers: numbers)},

@@ -10,7 +10,7 @@ from spinney.connectors.exchange import Exchange
 from spinney.connectors.exchange.address import check_name
 from spinney.errors import SpinneyError
 from spinney.house import roster as documents
-from spinney.house.approvals import NotApproved, Papers, decided, known_in
+from spinney.house.approvals import Approvals, NotApproved, decided, known_in
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.renewal import key_in_use, publish_roster
 from spinney.house.roster import Invite, Joining, Roster, RosterRefused, Rotation, RotationRefused
@@ -26,79 +26,79 @@ class CannotJoin(SpinneyError):
 # The coordinator's side
 
 
-def found_study(papers: Papers, exchange: Exchange, me: str, file: Path, by: str = "") -> Study:
+def found_study(approvals: Approvals, exchange: Exchange, me: str, file: Path, by: str = "") -> Study:
     """Pin the study, and found its roster if there is none."""
-    study = papers.approve_study(file, by)
-    if papers.newest is None:
-        publish_roster(papers, exchange, documents.found(study.name, me, KeyRing(papers.home).identity()))
-        papers.put_in_force(1)
+    study = approvals.approve_study(file, by)
+    if approvals.newest is None:
+        publish_roster(approvals, exchange, documents.found(study.name, me, KeyRing(approvals.home).identity()))
+        approvals.put_in_force(1)
     return study
 
 
-def write_invite(papers: Papers, site: str, url: str) -> Invite:
+def write_invite(approvals: Approvals, site: str, url: str) -> Invite:
     """An invite with the study in it. A copy stays here, to compare the answer with."""
-    roster, study = newest_of(papers), papers.study
+    roster, study = newest_of(approvals), approvals.study
     if check_name(site) == roster.coordinator:
         raise CannotJoin(f"{site} is the coordinator itself; a site needs a name of its own")
-    text = (papers.folder / "study.yaml").read_text(encoding="utf-8-sig")
-    invited = documents.invite(roster, study.digest, site, url, signing(papers), text)
-    documents.write_document(invited, _invites(papers) / f"{site}.json")
-    papers.note("noted", "Invite", f"An invite for {site} was written.", peer=site, digest=invited.digest)
+    text = (approvals.folder / "study.yaml").read_text(encoding="utf-8-sig")
+    invited = documents.invite(roster, study.digest, site, url, signing(approvals), text)
+    documents.write_document(invited, _invites(approvals) / f"{site}.json")
+    approvals.note("noted", "Invite", f"An invite for {site} was written.", peer=site, digest=invited.digest)
     return invited
 
 
-def admitted(papers: Papers, joining: Joining) -> Roster:
+def admitted(approvals: Approvals, joining: Joining) -> Roster:
     """The roster that an answer would make; RosterRefused if it doesn't answer an invite of ours."""
-    path = _invites(papers) / f"{joining.site}.json"
+    path = _invites(approvals) / f"{joining.site}.json"
     if not path.exists():
-        raise RosterRefused(f"{joining.site} was not invited to {papers.name}; run: spinney coordinator invite SITE")
-    return documents.admit(newest_of(papers), documents.read_document(path, Invite), joining, signing(papers))
+        raise RosterRefused(f"{joining.site} was not invited to {approvals.name}; run: spinney coordinator invite SITE")
+    return documents.admit(newest_of(approvals), documents.read_document(path, Invite), joining, signing(approvals))
 
 
-def change_roster(papers: Papers, exchange: Exchange, roster: Roster, what: str, by: str = "") -> Roster:
+def change_roster(approvals: Approvals, exchange: Exchange, roster: Roster, what: str, by: str = "") -> Roster:
     """Publish the next version, and write down who decided that."""
-    published = publish_roster(papers, exchange, roster)
+    published = publish_roster(approvals, exchange, roster)
     words = f"{decided(by)}: {what}; version {published.version} of the roster."
-    papers.note("decided", "RosterChange", words, peer=by, digest=published.digest)
+    approvals.note("decided", "RosterChange", words, peer=by, digest=published.digest)
     return published
 
 
-def rotated(papers: Papers, rotation: Rotation) -> tuple[str, Roster] | None:
+def rotated(approvals: Approvals, rotation: Rotation) -> tuple[str, Roster] | None:
     """Whose key it is and the next roster, or None if nobody's in this study."""
-    roster = newest_of(papers)
+    roster = newest_of(approvals)
     owner = next((name for name, key in roster.members.items() if key == rotation.old), None)
     if owner is None:
         return None
-    ring = KeyRing(papers.home)
+    ring = KeyRing(approvals.home)
     key = rotation.new if owner == roster.coordinator else roster.members[roster.coordinator]
     return owner, documents.rotate(roster, rotation, ring.identity(listed=bytes.fromhex(key)))
 
 
 def rotated_everywhere(home: Path, rotation: Rotation) -> dict[str, tuple[str, Roster]]:
     """The same in every study of this coordinator."""
-    found = {study: rotated(Papers(home, study), rotation) for study in known_in(home)}
+    found = {study: rotated(Approvals(home, study), rotation) for study in known_in(home)}
     hits = {study: one for study, one in found.items() if one is not None}
     if not hits:
         raise RotationRefused("the key that was replaced is nobody's in any roster here; is it admitted already?")
     return hits
 
 
-def newest_of(papers: Papers) -> Roster:
+def newest_of(approvals: Approvals) -> Roster:
     """The roster that the next change follows."""
-    roster = papers.newest
+    roster = approvals.newest
     if roster is None:
-        raise NotApproved(f"{papers.name} has no roster here; run: spinney coordinator approve STUDY")
+        raise NotApproved(f"{approvals.name} has no roster here; run: spinney coordinator approve STUDY")
     return roster
 
 
-def signing(papers: Papers) -> Identity:
+def signing(approvals: Approvals) -> Identity:
     """The coordinator's key for its newest roster."""
-    roster = newest_of(papers)
-    return KeyRing(papers.home).identity(listed=roster.keys[roster.coordinator])
+    roster = newest_of(approvals)
+    return KeyRing(approvals.home).identity(listed=roster.keys[roster.coordinator])
 
 
-def _invites(papers: Papers) -> Path:
-    return private_folder(papers.folder / "invites")
+def _invites(approvals: Approvals) -> Path:
+    return private_folder(approvals.folder / "invites")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -112,25 +112,25 @@ def answer_invite(home: Path, name: str, invited: Invite) -> Joining:
         raise CannotJoin(
             f"the invite is for {invited.site}, and site.yaml says that this is {name}; change one of them"
         )
-    papers = Papers(home, invited.study)
-    _same_coordinator(papers, invited)
+    approvals = Approvals(home, invited.study)
+    _same_coordinator(approvals, invited)
     if invited.text:
         _check_text(invited)
     joining = documents.join(invited, key_in_use(home) if KeyRing(home).all() else KeyRing(home).create())
-    papers.keep_invite(invited)
+    approvals.keep_invite(invited)
     words = f"Joined {invited.study} of {invited.coordinator}; its key is pinned."
-    papers.note("noted", "Joining", words, peer=invited.coordinator, digest=joining.digest)
+    approvals.note("noted", "Joining", words, peer=invited.coordinator, digest=joining.digest)
     return joining
 
 
-def _same_coordinator(papers: Papers, invited: Invite) -> None:
+def _same_coordinator(approvals: Approvals, invited: Invite) -> None:
     """A second invite must not replace the coordinator that this house knows."""
-    before, roster = papers.invite, papers.newest
+    before, roster = approvals.invite, approvals.newest
     known = {roster.members[roster.coordinator]} if roster else {before.key} if before else {invited.key}
     if invited.key not in known:
         raise CannotJoin(
             f"this house knows {invited.coordinator} of {invited.study} by another key; telephone, and if the new one "
-            f"is right, move {papers.folder} away and join again"
+            f"is right, move {approvals.folder} away and join again"
         )
 
 

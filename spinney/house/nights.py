@@ -19,14 +19,14 @@ from typing import Any
 from spinney.configuration.house import ExchangeAccess
 from spinney.connectors.exchange import Clock, Exchange, ExchangeError, SystemClock
 from spinney.errors import SpinneyError
-from spinney.house.approvals import Papers
+from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
-from spinney.house.channel import Desk
+from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import Rounds
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster
 from spinney.storage import locks
-from spinney.storage.files import Memory, private_folder, write_whole
+from spinney.storage.files import RoundState, private_folder, write_whole
 
 RESULT = re.compile(r"^[1-9][0-9]{0,8}\.json$")
 
@@ -39,10 +39,10 @@ class HouseNights:
     """The rounds of one study in one house."""
 
     def __init__(
-        self, name: str, home: Path, access: ExchangeAccess, papers: Papers, clock: Clock | None = None
+        self, name: str, home: Path, access: ExchangeAccess, approvals: Approvals, clock: Clock | None = None
     ) -> None:
-        self.name, self.home, self.papers, self.clock = name, home, papers, clock or SystemClock()
-        self.study = papers.study
+        self.name, self.home, self.approvals, self.clock = name, home, approvals, clock or SystemClock()
+        self.study = approvals.study
         self.exchange: Exchange = access.open()
         self.rounds = Rounds(home, self.study.name, name)
         self.audit = Audit(home / "audit.jsonl")
@@ -57,9 +57,9 @@ class HouseNights:
             self._tidy()
             yield
 
-    def desk(self, number: int, roster: Roster, opening: str = "") -> Desk:
+    def channel(self, number: int, roster: Roster, opening: str = "") -> RoundChannel:
         """Where this house reads and writes in a round."""
-        return Desk(
+        return RoundChannel(
             self.home,
             self.name,
             self.study.name,
@@ -74,9 +74,9 @@ class HouseNights:
             self.answer_time,
         )
 
-    def memory(self, number: int) -> Memory:
+    def memory(self, number: int) -> RoundState:
         """What this house remembers as long as the round lasts."""
-        return Memory(self._folder("rounds") / str(number))
+        return RoundState(self._folder("rounds") / str(number))
 
     def result(self, number: int | None = None) -> dict[str, Any] | None:
         """What came of a round, or of the newest."""
@@ -137,7 +137,7 @@ class HouseNights:
             self.rounds.leave(self.rounds.newest)
         for number, folder in self._numbered("rounds"):
             if number != self.rounds.unfinished:
-                Memory(folder).forget()
+                RoundState(folder).forget()
         for number, folder in self._numbered("outbox"):
             if number < self.rounds.newest:
                 shutil.rmtree(folder)

@@ -38,7 +38,7 @@ class RotationRefused(RosterRefused):
     """A key was replaced, and its owner didn't sign that with the old one."""
 
 
-class Document(Settings):
+class SignedDocument(Settings):
     """Something that a house signs, as a JSON file."""
 
     purpose: ClassVar[str]
@@ -65,7 +65,7 @@ class Document(Settings):
         return verify(bytes.fromhex(key), self.words(), bytes.fromhex(self.signature))
 
 
-class Invite(Document):
+class Invite(SignedDocument):
     """What a coordinator hands to a hospital that shall join."""
 
     purpose: ClassVar[str] = "invite"
@@ -79,7 +79,7 @@ class Invite(Document):
     text: str = Field("", max_length=LARGEST_TEXT, description="The study itself, as YAML.")
 
 
-class Joining(Document):
+class Joining(SignedDocument):
     """A hospital's answer to an invite, signed with the key that it will sign with."""
 
     purpose: ClassVar[str] = "joining"
@@ -89,7 +89,7 @@ class Joining(Document):
     key: Key
 
 
-class Rotation(Document):
+class Rotation(SignedDocument):
     """The old key says which key comes after it."""
 
     purpose: ClassVar[str] = "rotation"
@@ -97,7 +97,7 @@ class Rotation(Document):
     new: Key
 
 
-class Roster(Document):
+class Roster(SignedDocument):
     """The houses of a study and their keys."""
 
     purpose: ClassVar[str] = "roster"
@@ -279,7 +279,7 @@ def _leads_to(roster: Roster, old: str, new: str) -> bool:
 # ---------------------------------------------------------------------------------------------------------------
 # Files
 
-Kind = TypeVar("Kind", bound=Document)
+Kind = TypeVar("Kind", bound=SignedDocument)
 
 
 def read_document(path: Path, kind: type[Kind]) -> Kind:
@@ -301,7 +301,7 @@ def parse_document(raw: bytes, kind: type[Kind], what: str) -> Kind:
         raise RosterRefused(f"{what} is not JSON") from None
 
 
-def write_document(document: Document, path: Path) -> None:
+def write_document(document: SignedDocument, path: Path) -> None:
     """A document as a file that people can read."""
     write_whole(path, (document.model_dump_json(indent=2) + "\n").encode())
 

@@ -66,12 +66,12 @@ def ask_name(number: int) -> str:
     return f"ask{number:03d}"
 
 
-def grouped(orders: Mapping[str, Message]) -> tuple[Order, ...]:
+def orders_of(orders: Mapping[str, Message]) -> tuple[Order, ...]:
     """Who is asked the same."""
     groups: dict[bytes, list[str]] = {}
     packed: dict[int, bytes] = {}  # the same order for many is packed once
     for site, order in sorted(orders.items()):
         if id(order) not in packed:
-            packed[id(order)] = wire.encode(order)
+            packed[id(order)] = wire.encode_message(order)
         groups.setdefault(packed[id(order)], []).append(site)
     return tuple(Order(tuple(sites), content) for content, sites in groups.items())

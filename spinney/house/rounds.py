@@ -23,14 +23,14 @@ from spinney.choice.personalise import Outcome
 from spinney.errors import Refused, RoundVoid, in_short
 from spinney.federation import disclosure
 from spinney.federation.messages import Description, Done, Enrolment
-from spinney.federation.seam import Card, Decline, House, Message, Parcel, content_digest, key_words
+from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, content_digest, key_words
 from spinney.forest.grow import Spread
 from spinney.house import encoding as wire
-from spinney.house.channel import PARCEL, Desk
+from spinney.house.channel import PARCEL, RoundChannel
 from spinney.house.encoding import Plain
 from spinney.house.envelopes import LARGEST, NotForUs
 from spinney.house.keys import check_round_key, verify
-from spinney.house.round_messages import Ask, Opening, Over, ask_name, grouped
+from spinney.house.round_messages import Ask, Opening, Over, ask_name, orders_of
 from spinney.house.step_titles import title
 from spinney.rows.cohort import Cohort
 from spinney.study.study import Study
@@ -54,13 +54,13 @@ class Superseded(RoundVoid):
     """The coordinator has opened a newer round and will not come back to this one."""
 
 
-class CoordinatorRound:
+class CoordinatorSession:
     """A `Federation` of houses that answer through the exchange."""
 
     def __init__(
         self,
         study: Study,
-        desk: Desk,
+        channel: RoundChannel,
         sites: Sequence[str],
         memory: MutableMapping[str, Any],
         patience: timedelta,
@@ -68,7 +68,7 @@ class CoordinatorRound:
         roster: str = "",
         through: Through = directly,
     ) -> None:
-        self.study, self.desk, self.round, self.patience = study, desk, desk.round, patience
+        self.study, self.channel, self.round, self.patience = study, channel, channel.round, patience
         self._roster, self._through = roster, through
         self.left_out: dict[str, str] = {}
         self._memory, self._all, self._asked = memory, sorted(sites), 0
@@ -88,17 +88,17 @@ class CoordinatorRound:
 
     def verify(self, site: str, words: bytes, signature: bytes) -> bool:
         """Whether a site has signed these words."""
-        return site in self.desk.roster and verify(self.desk.roster[site], words, signature)
+        return site in self.channel.roster and verify(self.channel.roster[site], words, signature)
 
     def run(self) -> Over:
         """Open the round, run the study's algorithm, say that it is over."""
-        opening = Opening(self.round, self.study.digest, self._roster, self.desk.key.public)
-        self.desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
+        opening = Opening(self.round, self.study.digest, self._roster, self.channel.key.public)
+        self.channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
         try:
             over = Over(ALGORITHMS[self.study.algorithm.name].coordinate(self, self.study), "")
         except RoundVoid as void:
             over = Over("", in_short(void))
-        self.desk.publish(OVER, 1, "Over", lambda: wire.pack(over), {})
+        self.channel.publish(OVER, 1, "Over", lambda: wire.pack(over), {})
         return over
 
     def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
@@ -110,10 +110,10 @@ class CoordinatorRound:
         return answers
 
     def _ask(self, step: str, orders: Mapping[str, Message], attempt: int) -> dict[str, Message]:
-        asked = Ask(step, attempt, grouped(orders), self._untold)
+        asked = Ask(step, attempt, orders_of(orders), self._untold)
         keys = {site: card.key for site, card in self._cards.items()}
         name = ask_name(self._asked)
-        self.desk.publish(name, 1, "Ask", lambda: wire.squeeze(wire.pack(asked)), keys, f"{name}-{step}")
+        self.channel.publish(name, 1, "Ask", lambda: wire.squeeze(wire.pack(asked)), keys, f"{name}-{step}")
         replies = self._replies(step, attempt, sorted(orders))
         self._untold = {
             site: Card(reply.key, reply.present, reply.signature)
@@ -138,12 +138,14 @@ class CoordinatorRound:
             counted = {
                 site: reply for site in sites if isinstance(reply := heard.get(site), Message) and not fates[site]
             }
-            self._memory[f"{name}-letters"] = msgpack.packb({site: wire.encode(one) for site, one in counted.items()})
+            self._memory[f"{name}-letters"] = msgpack.packb(
+                {site: wire.encode_message(one) for site, one in counted.items()}
+            )
             self._memory[name] = json.dumps(fates)
         else:
             fates = json.loads(self._memory[name])
             letters = msgpack.unpackb(self._memory[f"{name}-letters"])
-            counted = {site: wire.decode(letter) for site, letter in letters.items()}
+            counted = {site: wire.decode_message(letter) for site, letter in letters.items()}
         for site, fate in fates.items():
             if fate:
                 self.leave_out(site, fate)
@@ -164,20 +166,20 @@ class CoordinatorRound:
                         heard.update({} if reply is None else {site: reply})
             return len(sites) - len(heard)
 
-        self.desk.exchange.poll(look, self.patience, self.desk.clock)
+        self.channel.exchange.poll(look, self.patience, self.channel.clock)
         return heard
 
     def _reply(self, site: str, step: str, attempt: int) -> Message | None:
-        content = self.desk.look(site, step, attempt, wire.kind_of, LARGEST_LETTER)
+        content = self.channel.look(site, step, attempt, wire.kind_of, LARGEST_LETTER)
         if content is None:
             return None
         try:
-            reply = wire.decode(wire.unsqueeze(content))
-            disclosure.check(reply, self.study)
+            reply = wire.decode_message(wire.unsqueeze(content))
+            disclosure.check_message(reply, self.study)
             if isinstance(reply, INTRODUCTIONS):
                 self._check_key(site, reply)
         except Refused as reason:
-            self.desk.refused(site, step, reason)
+            self.channel.refused(site, step, reason)
             raise
         return reply
 
@@ -198,37 +200,37 @@ def _fate(step: str, heard: Message | Refused | None) -> str:
     return heard.reason if isinstance(heard, Decline) else ""
 
 
-class Post:
+class SealedMail:
     """A site's sealed mail to its peers over the exchange."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, channel: RoundChannel) -> None:
+        self.channel = channel
         self.peers: Mapping[str, Card] = {}
 
     def post(self, content: bytes, recipients: Sequence[str]) -> Parcel:
         """Publish for the recipients, and for nobody else."""
         digest = content_digest(content)
-        keys = {name: card.key for name, card in self.peers.items() if name in recipients and name != self.desk.me}
+        keys = {name: card.key for name, card in self.peers.items() if name in recipients and name != self.channel.me}
         if keys:
-            self.desk.publish(f"{PARCEL}{digest[:32]}", 1, "Parcel", lambda: content, keys)
-        return Parcel(self.desk.me, digest, len(content))
+            self.channel.publish(f"{PARCEL}{digest[:32]}", 1, "Parcel", lambda: content, keys)
+        return Parcel(self.channel.me, digest, len(content))
 
     def fetch(self, parcel: Parcel) -> bytes:
         """What a peer has sealed for this site."""
         limit, step = min(parcel.size, LARGEST) + 64 * 1024, f"{PARCEL}{parcel.digest[:32]}"
-        content = self.desk.insist(lambda: self.desk.look(parcel.sender, step, 1, "Parcel", limit))
+        content = self.channel.insist(lambda: self.channel.look(parcel.sender, step, 1, "Parcel", limit))
         if content is None:
-            raise Refused(f"there is no parcel of {parcel.sender} for {self.desk.me}")
+            raise Refused(f"there is no parcel of {parcel.sender} for {self.channel.me}")
         return content
 
 
-class SiteRound:
+class SiteSession:
     """One site's part in a round: answer until the coordinator says that it is over."""
 
     def __init__(
         self,
         study: Study,
-        desk: Desk,
+        channel: RoundChannel,
         coordinator: str,
         cohort: Cohort,
         memory: MutableMapping[str, Any],
@@ -241,15 +243,17 @@ class SiteRound:
         superseded: Callable[[], bool] = lambda: False,
         incumbent: Incumbent | None = None,
     ) -> None:
-        self.study, self.desk, self.coordinator = study, desk, coordinator
+        self.study, self.channel, self.coordinator = study, channel, coordinator
         self._through, self._superseded = through, superseded
-        self._post = Post(desk)
-        self._house = House(desk.me, study, desk.round, cohort, self._post, desk.identity.sign, self._verify)
+        self._post = SealedMail(channel)
+        self._house = SiteContext(
+            channel.me, study, channel.round, cohort, self._post, channel.identity.sign, self._verify
+        )
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
         self._house.budget, self._house.incumbent = budget or self._house.budget, incumbent
         self._house.spread = spread
         self._post.peers = self._house.cards
-        memory.setdefault("key", desk.key.private.private_bytes_raw())
+        memory.setdefault("key", channel.key.private.private_bytes_raw())
         self._part = ALGORITHMS[study.algorithm.name].site_part(self._house)
 
     @property
@@ -263,7 +267,7 @@ class SiteRound:
             return self._run(patience)
         except NotForUs:
             raise RoundVoid(
-                f"{self.coordinator} went on with round {self.desk.round} without this house, which keeps the model "
+                f"{self.coordinator} went on with round {self.channel.round} without this house, which keeps the model "
                 "that it has"
             ) from None
         except Refused as reason:
@@ -287,20 +291,20 @@ class SiteRound:
             found.extend([] if content is None else [content])
             return 1 - len(found)
 
-        if self.desk.exchange.poll(look, patience, self.desk.clock):
+        if self.channel.exchange.poll(look, patience, self.channel.clock):
             raise RoundVoid(f"{self.coordinator} has sent no opening in time; this house keeps the model that it has")
         opening = self._unpacked("opening", found[0], Opening)
-        if (opening.round, opening.study) != (self.desk.round, self.study.digest):
+        if (opening.round, opening.study) != (self.channel.round, self.study.digest):
             raise Refused("the opening is of another round or study")
         return opening
 
     def _answer(self, ask: Ask, coordinator_key: bytes) -> None:
-        content = next((order.content for order in ask.orders if self.desk.me in order.sites), None)
+        content = next((order.content for order in ask.orders if self.channel.me in order.sites), None)
         try:
             self._house.introduce(ask.cards)
-            order = None if content is None else wire.decode(content)
+            order = None if content is None else wire.decode_message(content)
         except Refused as reason:
-            self.desk.refused(self.coordinator, ask.step, reason)
+            self.channel.refused(self.coordinator, ask.step, reason)
             order = Decline(in_short(reason))
         if content is None or order is None:
             return
@@ -308,37 +312,37 @@ class SiteRound:
 
     def _reply(self, ask: Ask, order: Message, coordinator_key: bytes) -> None:
         """Answer once. Only the last step is done again after a restart: its result is this house's own model."""
-        if self.desk.has_sent(ask.step, ask.attempt) and ask.step != self._part.last_step:
+        if self.channel.has_sent(ask.step, ask.attempt) and ask.step != self._part.last_step:
             kind, content = "", b""  # what was sent is published again as it was
         else:
             message = order if isinstance(order, Decline) else self._answered(ask, order)
-            kind, content = type(message).__name__, wire.squeeze(wire.encode(message))
+            kind, content = type(message).__name__, wire.squeeze(wire.encode_message(message))
             if isinstance(message, Decline):
                 self._house.memory[DECLINED] = ask.step
-        self.desk.publish(ask.step, ask.attempt, kind, lambda: content, {self.coordinator: coordinator_key})
+        self.channel.publish(ask.step, ask.attempt, kind, lambda: content, {self.coordinator: coordinator_key})
 
     def _answered(self, ask: Ask, order: Message) -> Message:
         try:
             message = self._part.answer(ask.step, order)
-            disclosure.check(message, self.study)
+            disclosure.check_message(message, self.study)
         except Refused as reason:
-            self.desk.refused(self.coordinator, ask.step, reason)
+            self.channel.refused(self.coordinator, ask.step, reason)
             return Decline(in_short(reason))
         return message
 
     def _verify(self, site: str, words: bytes, signature: bytes) -> bool:
-        return site in self.desk.roster and verify(self.desk.roster[site], words, signature)
+        return site in self.channel.roster and verify(self.channel.roster[site], words, signature)
 
     def _look(self, step: str) -> bytes | None:
         kind = {"opening": "Opening", OVER: "Over"}.get(step, "Ask")
-        return self.desk.look(self.coordinator, step, 1, kind, LARGEST_LETTER if kind == "Ask" else LARGEST_NOTE)
+        return self.channel.look(self.coordinator, step, 1, kind, LARGEST_LETTER if kind == "Ask" else LARGEST_NOTE)
 
     def _unpacked(self, step: str, content: bytes, kind: type[Plain]) -> Plain:
         """What the coordinator has signed, if it makes sense."""
         try:
             return wire.unpack(wire.unsqueeze(content) if kind is Ask else content, kind)
         except Refused as reason:
-            self.desk.refused(self.coordinator, step, reason)
+            self.channel.refused(self.coordinator, step, reason)
             raise
 
     def _next(self, number: int, patience: timedelta) -> Ask | Over:
@@ -354,9 +358,9 @@ class SiteRound:
             elif over is not None:
                 said.append(self._unpacked(OVER, over, Over))
             elif next(looks) % LOOKS_BETWEEN_LISTINGS == LOOKS_BETWEEN_LISTINGS - 1 and self._superseded():
-                raise Superseded(f"{self.coordinator} has left round {self.desk.round} and opened a newer one")
+                raise Superseded(f"{self.coordinator} has left round {self.channel.round} and opened a newer one")
             return 1 - len(said)
 
-        if self.desk.exchange.poll(look, patience, self.desk.clock):
+        if self.channel.exchange.poll(look, patience, self.channel.clock):
             raise RoundVoid(f"{self.coordinator} has been silent for {patience}; this house keeps what it has")
         return said[0]

@@ -19,17 +19,17 @@ from spinney.connectors.mlflow import Registry
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
 from spinney.house import encoding as wire
 from spinney.house import envelopes as security
-from spinney.house.approvals import NotApproved, Papers, the_study
-from spinney.house.audit import Entry
+from spinney.house.approvals import Approvals, NotApproved, the_study
+from spinney.house.audit import AuditEntry
 from spinney.house.champion import after_the_round, incumbent_of
-from spinney.house.channel import Desk, addresses
+from spinney.house.channel import RoundChannel, addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from spinney.house.nights import HouseNights, stopwatch
 from spinney.house.renewal import renew_roster
 from spinney.house.roster import Roster
-from spinney.house.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteRound, Superseded, Through, directly
+from spinney.house.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteSession, Superseded, Through, directly
 from spinney.house.withdrawal import obey_withdrawals
-from spinney.storage.files import History
+from spinney.storage.files import ScoredTrees
 
 
 class NotOpened(RoundVoid):
@@ -50,7 +50,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Part:
+class RoundResult:
     """How a round ended at this site."""
 
     number: int
@@ -79,9 +79,9 @@ class SiteNights(HouseNights):
             raise StudyInvalid(
                 ["site.yaml has no `exchange`; write where the houses' mailbox is: exchange: {url: ...}"]
             )
-        papers = Papers(site.home, study or the_study(site.home))
-        super().__init__(site.name, site.home, site.exchange, papers, clock)
-        self.site, self.coordinator = site, papers.coordinator
+        approvals = Approvals(site.home, study or the_study(site.home))
+        super().__init__(site.name, site.home, site.exchange, approvals, clock)
+        self.site, self.coordinator = site, approvals.coordinator
         self._seen: dict[int, Found | None] = {}
         self._passed_over: set[Address] = set()
 
@@ -97,10 +97,10 @@ class SiteNights(HouseNights):
 
         NotApproved if rounds run without this house; withdrawals are obeyed also then.
         """
-        notes = renew_roster(self.papers, self.exchange, self.name)
+        notes = renew_roster(self.approvals, self.exchange, self.name)
         registry = Registry(self.home, self.site.registry)
-        notes += obey_withdrawals(self.papers, self.exchange, registry, self.name)
-        _ = self.papers.roster
+        notes += obey_withdrawals(self.approvals, self.exchange, registry, self.name)
+        _ = self.approvals.roster
         return notes
 
     def await_opening(self, wanted: int | None = None) -> Found:
@@ -121,7 +121,7 @@ class SiteNights(HouseNights):
             )
         return found[0]
 
-    def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> Part:
+    def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> RoundResult:
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
         while True:
             try:
@@ -145,18 +145,18 @@ class SiteNights(HouseNights):
                 number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
             )
 
-    def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> Part:
+    def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> RoundResult:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
-        desk = self._enter(found)
+        channel = self._enter(found)
         rows, registry = read_encoded(cohort, self.study), Registry(self.home, self.site.registry)
-        part = SiteRound(
+        part = SiteSession(
             self.study,
-            desk,
+            channel,
             self.coordinator,
             rows,
             memory,
-            History(self.home / "scored" / self.study.name),
+            ScoredTrees(self.home / "scored" / self.study.name),
             jobs=os.cpu_count() or 1,
             spread=cluster_of(self.site.dask),
             budget=stopwatch,
@@ -166,11 +166,11 @@ class SiteNights(HouseNights):
         )
         over = part.run(2 * self.answer_time)
         after_the_round(registry, self.home, self.study, found.number, memory, cohort, rows)
-        return Part(found.number, over, part.outcome, cohort)
+        return RoundResult(found.number, over, part.outcome, cohort)
 
-    def _enter(self, found: Found) -> Desk:
+    def _enter(self, found: Found) -> RoundChannel:
         try:
-            return self.desk(found.number, self._roster(found), found.digest)
+            return self.channel(found.number, self._roster(found), found.digest)
         except Replayed as reason:
             self._note_refusal(found.number, "opening", reason)
             raise
@@ -178,11 +178,11 @@ class SiteNights(HouseNights):
     def _roster(self, found: Found) -> Roster:
         """The roster that the round runs with, if somebody here has approved it."""
         try:
-            roster = self.papers.roster_of(found.roster)
+            roster = self.approvals.roster_of(found.roster)
         except NotApproved:  # the coordinator may have published it after this night began
             self.look_at_roster()
-            roster = self.papers.roster_of(found.roster)
-        if roster.version < self.papers.version_in_force and found.number != self.rounds.unfinished:
+            roster = self.approvals.roster_of(found.roster)
+        if roster.version < self.approvals.version_in_force and found.number != self.rounds.unfinished:
             raise Declined(
                 f"round {found.number} runs with a roster that is not in force any more; ask {self.coordinator}"
             )
@@ -267,15 +267,15 @@ class SiteNights(HouseNights):
     def _opened(self, sealed: bytes, message: MessageId) -> bytes:
         """By the keys of the rosters that count; a round that was begun goes on with those that it was begun with."""
         began = message.round == self.rounds.unfinished
-        oldest = 0 if began else self.papers.roster.version
-        *others, last = (self.papers.approved(one).keys for one in self.papers.approved_versions if one >= oldest)
+        oldest = 0 if began else self.approvals.roster.version
+        *others, last = (self.approvals.approved(one).keys for one in self.approvals.approved_versions if one >= oldest)
         for keys in reversed(others):
             with suppress(WrongSignature):
                 return security.open(sealed, message, keys, None, LARGEST_NOTE)
         return security.open(sealed, message, last, None, LARGEST_NOTE)
 
     def _note_refusal(self, number: int, step: str, reason: Refused) -> None:
-        entry = Entry(
+        entry = AuditEntry(
             direction="refused",
             kind=type(reason).__name__,
             peer=self.coordinator,
@@ -287,7 +287,7 @@ class SiteNights(HouseNights):
         self.audit.append(entry, self.clock.now())
 
 
-def told(part: Part) -> dict[str, Any]:
+def summary_of(part: RoundResult) -> dict[str, Any]:
     """How a round ended, in digests and counts."""
     return {
         "round": part.number,

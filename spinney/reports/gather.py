@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from spinney.cohort.check_result import Checked
+from spinney.cohort.check_result import CheckResult
 from spinney.cohort.encoded import read_encoded
 from spinney.cohort.pull import PullReport
 from spinney.cohort.vault import CohortRef
 from spinney.connectors.mlflow import CHAMPION, Registry
 from spinney.errors import Declined
-from spinney.house.rounds import CoordinatorRound, Over
-from spinney.house.site_night import Part, SiteNights
+from spinney.house.rounds import CoordinatorSession, Over
+from spinney.house.site_night import RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, RoundFacts, Standing, of_round
 from spinney.rows.describe import characteristic_vector, vector_names
 from spinney.rows.parts import Part as Share
@@ -19,11 +19,11 @@ from spinney.study.study import Study
 
 def site_facts(
     nights: SiteNights,
-    part: Part | None,
+    part: RoundResult | None,
     *,
     missed: str = "",
     pulled: PullReport | None = None,
-    checked: Checked | None = None,
+    checked: CheckResult | None = None,
     standing: Standing | None = None,
 ) -> NightFacts:
     """A site's night. Without a part in a round, `missed` says why; a round that never began has the number 0."""
@@ -54,20 +54,20 @@ def _standing(nights: SiteNights) -> Standing:
     return Standing("", str(champion.number) if champion else "")
 
 
-def round_facts(asking: CoordinatorRound, over: Over) -> RoundFacts:
+def round_facts(asking: CoordinatorSession, over: Over) -> RoundFacts:
     """A round as its coordinator saw it."""
-    desk = asking.desk
+    channel = asking.channel
     return RoundFacts(
         asking.study,
-        desk.me,
+        channel.me,
         asking.round,
-        desk.clock.now(),
+        channel.clock.now(),
         model=over.model,
         void=over.void,
         described=asking.described,
         absent=asking.left_out,
         figures=asking.figures,
-        lines=of_round(desk.audit.lines(), asking.study.name, asking.round),
+        lines=of_round(channel.audit.lines(), asking.study.name, asking.round),
     )
 
 

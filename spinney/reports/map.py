@@ -24,4 +24,4 @@ def map_figure(drawn: SiteMap, study: Study, home: str = "") -> Element:
     approximate = "" if share == "all" else ", so distances are approximate"
     near = f"Near means alike: {kind} distance of the characteristic vectors, rounded to 0.01."
     caption = f"{near} Two dimensions show {share} of the spread{approximate}."
-    return figure(svg.site_map(alt, drawn.place_of, drawn.groups, home), caption, bullets(words), alone=True)
+    return figure(svg.draw_map(alt, drawn.place_of, drawn.groups, home), caption, bullets(words), alone=True)

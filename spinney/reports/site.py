@@ -90,7 +90,7 @@ def _comparisons(outcome: Outcome) -> Iterator[Element]:
         alt = f"{metric(name)}, {better}: " + "; ".join(f"{label} {told(one)}" for label, one in rows.items())
         gain = outcome.gain.get(name)
         caption = f"{metric(name)}, {better}." + (f" Gain over local: {told(gain, 3, '+')}." if gain else "")
-        yield figure(svg.intervals(alt, rows, low, high), caption)
+        yield figure(svg.draw_intervals(alt, rows, low, high), caption)
 
 
 def _every_figure(outcome: Outcome) -> Element:
@@ -131,7 +131,9 @@ def _subgroups(outcome: Outcome) -> Iterator[Element]:
         spans = {name: one.figures["auroc"] for name, one in known.items()}
         low, high = svg.scale([value for one in spans.values() for value in (one.low, one.high)])
         alt = "AUROC by group of patients: " + "; ".join(f"{name} {told(one)}" for name, one in spans.items())
-        parts.append(figure(svg.intervals(alt, spans, low, high), "AUROC of the chosen model, by group.", alone=True))
+        parts.append(
+            figure(svg.draw_intervals(alt, spans, low, high), "AUROC of the chosen model, by group.", alone=True)
+        )
         rows = [
             [name, f"{one.patients:,}", told(one.figures["auroc"]), f"{one.predicted:.0%}", f"{one.observed:.0%}"]
             for name, one in known.items()
@@ -153,12 +155,12 @@ def _curves(outcome: Outcome) -> Iterator[Element]:
     base = next(iter(known.values())).precision[-1]
     roc = {name: [(0.0, 0.0), *zip(one.alarms, one.recall, strict=True)] for name, one in known.items()}
     yield figure(
-        svg.curves(f"ROC curves of {names}", "false alarms", "events found", roc, [(0, 0), (1, 1)]),
+        svg.draw_curves(f"ROC curves of {names}", "false alarms", "events found", roc, [(0, 0), (1, 1)]),
         "ROC: the share of events found against the share of false alarms. The fine dots are chance.",
     )
     recall = {name: list(zip(one.recall, one.precision, strict=True)) for name, one in known.items()}
     yield figure(
-        svg.curves(
+        svg.draw_curves(
             f"Precision-recall curves of {names}",
             "events found",
             "alarms that are right",
@@ -169,7 +171,7 @@ def _curves(outcome: Outcome) -> Iterator[Element]:
     )
     bins = {name: [(bin.predicted, bin.observed) for bin in one.bins] for name, one in known.items()}
     yield figure(
-        svg.curves(f"Calibration curves of {names}", "predicted", "observed", bins, [(0, 0), (1, 1)], marked=True),
+        svg.draw_curves(f"Calibration curves of {names}", "predicted", "observed", bins, [(0, 0), (1, 1)], marked=True),
         "Calibration: what was predicted and what happened, in groups of patients. The fine dots are perfect.",
     )
 

@@ -44,7 +44,9 @@ def drawing(width: float, height: float, name: str, *children: Element | None) -
     return el("svg", title, *children, role="img", aria_label=name, viewBox=view, xmlns="http://www.w3.org/2000/svg")
 
 
-def curves(name: str, x: str, y: str, lines: Mapping[str, Points], guide: Points = (), marked: bool = False) -> Element:
+def draw_curves(
+    name: str, x: str, y: str, lines: Mapping[str, Points], guide: Points = (), marked: bool = False
+) -> Element:
     """Lines in the unit square, with their names below. `guide` is what chance or perfection would draw."""
     left, top, side = 44, 10, 300
     below = top + side
@@ -69,7 +71,7 @@ def curves(name: str, x: str, y: str, lines: Mapping[str, Points], guide: Points
     return drawing(WIDTH, below + 52 + 18 * len(lines), name, *parts)
 
 
-def intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, digits: int = 2) -> Element:
+def draw_intervals(name: str, rows: Mapping[str, Figure], low: float, high: float, digits: int = 2) -> Element:
     """A value and its interval per row, on one scale from `low` to `high`."""
     left, right, step = 8, WIDTH - 8, 46
 
@@ -140,7 +142,7 @@ def cluster_letter(number: int) -> str:
     return chr(ord("A") + number % 26)
 
 
-def site_map(
+def draw_map(
     name: str, places: Mapping[str, tuple[float, float]], clusters: Sequence[Sequence[str]], strong: str = ""
 ) -> Element:
     """Sites in the plane: the mark says the cluster, the name stands beside it, that of `strong` in bold."""

@@ -13,11 +13,11 @@ from spinney.configuration.scores import ScoresSettings
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.mlflow import Registry
 from spinney.errors import SourceFailed, SpinneyError, StudyInvalid
-from spinney.house.approvals import Papers, the_study
-from spinney.house.audit import Audit, Entry
+from spinney.house.approvals import Approvals, the_study
+from spinney.house.audit import Audit, AuditEntry
 from spinney.scoring.monitor import Watch, promised, watched
 from spinney.scoring.predictions import Predictions
-from spinney.scoring.scores import Source, apply, to_write
+from spinney.scoring.scores import ScoredBy, apply_model, to_write
 from spinney.scoring.write_fhir import write_fhir
 from spinney.scoring.write_table import write_table
 from spinney.storage import locks
@@ -33,7 +33,7 @@ class NoChampion(SpinneyError):
 class Said:
     """What the champion said tonight, in counts; the scores themselves are in the handover."""
 
-    source: Source
+    source: ScoredBy
     scored: int
     called: int
     new: int  # rows that this version had not seen before
@@ -44,7 +44,7 @@ class ScoreNight:
 
     def __init__(self, site: SiteSettings, study: str | None = None, now: datetime | None = None) -> None:
         self.site = site
-        self.study: Study = Papers(site.home, study or the_study(site.home)).study
+        self.study: Study = Approvals(site.home, study or the_study(site.home)).study
         self.now = now or datetime.now(UTC)
         self.handover = Handover(site.vault, self.study.name)
         self.predictions = Predictions(site.home, self.study.name)
@@ -76,17 +76,17 @@ class ScoreNight:
             )
         return pull_open(self.study, self.site, now=self.now)
 
-    def apply(self, rows: OpenRows) -> Said:
+    def apply_model(self, rows: OpenRows) -> Said:
         """Let the champion speak about every open row, and keep what it says until the outcomes are known."""
         found = self._registry.champion(self.study.name)
         if found is None:
             raise NoChampion(f"the champion of {self.study.name} is gone; promote a version: spinney model promote")
         version, model = found
-        scores = apply(self.site.vault, rows.unripe, self.study, model)
+        scores = apply_model(self.site.vault, rows.unripe, self.study, model)
         self.handover.keep_scores(scores)
         new = self.predictions.add(scores, version.number, self.now)
         called = int(sum(scores["decision"].to_pylist()))
-        return Said(Source(version.name, version.number, version.model_digest), scores.num_rows, called, new)
+        return Said(ScoredBy(version.name, version.number, version.model_digest), scores.num_rows, called, new)
 
     def write_table(self, said: Said) -> int:
         """Scores into the hospital's table; says how many."""
@@ -115,7 +115,7 @@ class ScoreNight:
         return Registry(self.site.home, self.site.registry)
 
     def _note(self, words: str) -> None:
-        entry = Entry(direction="noted", kind="Scores", study=self.study.name, words=words)
+        entry = AuditEntry(direction="noted", kind="Scores", study=self.study.name, words=words)
         Audit(self.site.home / "audit.jsonl").append(entry, self.now)
 
 

@@ -28,7 +28,7 @@ KEY_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Source:
+class ScoredBy:
     """The model behind a score: all that leads from a prediction back to its version."""
 
     model: str  # its name in the registry
@@ -50,7 +50,7 @@ class Score:
         return "Score(...)"  # tracebacks and logs may show a repr
 
 
-def apply(vault: Vault, rows: CohortRef, study: Study, model: FederatedForest) -> pa.Table:
+def apply_model(vault: Vault, rows: CohortRef, study: Study, model: FederatedForest) -> pa.Table:
     """Probability and decision for every open row, by hashed patient and index time."""
     frame = vault.read(rows).to_pandas()
     features = frame[[feature.name for feature in study.features if feature.name in frame]]
@@ -62,7 +62,7 @@ def apply(vault: Vault, rows: CohortRef, study: Study, model: FederatedForest) -
     return pa.Table.from_pandas(ordered, preserve_index=False)
 
 
-def to_write(handover: Handover, source: Source, study: str) -> Iterator[Score]:
+def to_write(handover: Handover, source: ScoredBy, study: str) -> Iterator[Score]:
     """The scores of the handover with the identifiers of their patients."""
     known, key = handover.identifiers(), handover.vault.key
     for row in handover.scores().to_pylist():

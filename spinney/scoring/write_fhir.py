@@ -18,7 +18,7 @@ from spinney.configuration.scores import ScoresFhir
 from spinney.connectors.fhir.http import Http, host_of, objects
 from spinney.connectors.fhir.server import Connect, connect
 from spinney.errors import SourceFailed
-from spinney.scoring.scores import Score, Source, in_batches
+from spinney.scoring.scores import Score, ScoredBy, in_batches
 from spinney.study.definition import length
 from spinney.study.study import Study
 
@@ -34,7 +34,7 @@ def write_fhir(
     settings: ScoresFhir,
     scores: Iterable[Score],
     study: Study,
-    source: Source,
+    source: ScoredBy,
     now: datetime,
     connect: Connect = connect,
 ) -> int:
@@ -50,7 +50,7 @@ def write_fhir(
     return made
 
 
-def assessment(score: Score, study: Study, source: Source, now: datetime, patient_system: str | None) -> Resource:
+def assessment(score: Score, study: Study, source: ScoredBy, now: datetime, patient_system: str | None) -> Resource:
     """A RiskAssessment, held against the models of `fhir.resources`."""
     from fhir.resources.R4B.riskassessment import RiskAssessment  # half a second to load
 

@@ -28,7 +28,7 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from spinney.configuration.scores import ScoresTable
 from spinney.errors import SourceFailed
-from spinney.scoring.scores import Score, Source, in_batches
+from spinney.scoring.scores import Score, ScoredBy, in_batches
 
 BATCH = 1000
 KEY = ("study", "patient", "index_time")
@@ -43,7 +43,7 @@ class ScoresFailed(SourceFailed):
         self.transient = transient
 
 
-def write_table(settings: ScoresTable, scores: Iterable[Score], study: str, source: Source, now: datetime) -> int:
+def write_table(settings: ScoresTable, scores: Iterable[Score], study: str, source: ScoredBy, now: datetime) -> int:
     """Write scores in one transaction, all or none; says how many. A second run changes no number of rows."""
     with _connected(settings) as connection:
         table = _table(settings)
@@ -90,7 +90,7 @@ def _table(settings: ScoresTable) -> Table:
     )
 
 
-def _row(score: Score, study: str, source: Source, now: datetime) -> dict[str, Any]:
+def _row(score: Score, study: str, source: ScoredBy, now: datetime) -> dict[str, Any]:
     return {
         "study": study,
         "patient": score.patient,

@@ -28,7 +28,7 @@ KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,120}$")
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class MemoryDamaged(SpinneyError):
+class StateDamaged(SpinneyError):
     """A file of the house is not what it was when it was written."""
 
 
@@ -53,7 +53,7 @@ def is_full(error: OSError) -> bool:
     return error.errno in NO_ROOM or (isinstance(error, shutil.Error) and any(one in str(error) for one in words))
 
 
-class Memory(MutableMapping[str, Any]):
+class RoundState(MutableMapping[str, Any]):
     """The memory of one round: one file per name."""
 
     def __init__(self, folder: Path) -> None:
@@ -71,7 +71,7 @@ class Memory(MutableMapping[str, Any]):
         try:
             return np.load(io.BytesIO(data), allow_pickle=False)
         except ValueError:
-            raise MemoryDamaged(f"{path.name} of this round is damaged; start the round anew") from None
+            raise StateDamaged(f"{path.name} of this round is damaged; start the round anew") from None
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not KEY.match(key):
@@ -107,7 +107,7 @@ class Memory(MutableMapping[str, Any]):
         """Destroy everything, keys above all."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.folder.exists():
-            raise MemoryDamaged(f"{self.folder} can't be deleted, and holds keys of a round that is over: delete it")
+            raise StateDamaged(f"{self.folder} can't be deleted, and holds keys of a round that is over: delete it")
 
     def _path(self, key: str) -> Path | None:
         if not KEY.match(key):
@@ -116,7 +116,7 @@ class Memory(MutableMapping[str, Any]):
         return next((path for path in found if path.exists()), None)
 
 
-class History(MutableMapping[str, int]):
+class ScoredTrees(MutableMapping[str, int]):
     """Which trees were scored in which round, for ever: one appended line each."""
 
     def __init__(self, path: Path) -> None:

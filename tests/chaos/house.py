@@ -19,12 +19,12 @@ import spinney.tasks.cohort
 import spinney.tasks.round
 from spinney.connectors.exchange import Exchange
 from spinney.connectors.mlflow import Registry
-from spinney.connectors.mlflow.store import Store
+from spinney.connectors.mlflow.store import ModelStore
 from spinney.house.audit import Audit
 from spinney.house.envelopes import Rounds
 from spinney.house.nights import HouseNights
-from spinney.house.rounds import CoordinatorRound, SiteRound
-from spinney.storage.files import History, Memory
+from spinney.house.rounds import CoordinatorSession, SiteSession
+from spinney.storage.files import RoundState, ScoredTrees
 
 KILL_AT, WRITE_DOWN = "SPINNEY_TESTS_KILL_AT", "SPINNEY_TESTS_PLACES"
 
@@ -33,12 +33,12 @@ def run_house(role: str, file: str, number: str = "1") -> None:
     """One night of a house, as a flow."""
     Places(os.environ.get(KILL_AT), os.environ.get(WRITE_DOWN)).watch(Path(file).parent)
     if role == "site":
-        from spinney.flows.site_round import SiteRound as SiteNight
+        from spinney.flows.site_round import SiteSession as SiteNight
         from spinney.flows.site_round import site_round
 
         site_round(SiteNight(site=Path(file), number=int(number)))
     else:
-        from spinney.flows.coordinator_round import CoordinatorRound as CoordinatorNight
+        from spinney.flows.coordinator_round import CoordinatorSession as CoordinatorNight
         from spinney.flows.coordinator_round import coordinator_round
 
         coordinator_round(CoordinatorNight(coordinator=Path(file), number=int(number)))
@@ -57,8 +57,8 @@ class Places:
             self._wrap(spinney.tasks.cohort, task, lambda *_, task=task, **__: task)
         self._wrap(spinney.cohort.check_result, "check_cohort", lambda *_: "check")
         self._wrap(Rounds, "enter", lambda *_: "enter")
-        self._wrap(SiteRound, "_reply", lambda _, ask, *__: f"answer {ask.step}")
-        self._wrap(CoordinatorRound, "_ask", lambda _, step, *__: f"ask {step}")
+        self._wrap(SiteSession, "_reply", lambda _, ask, *__: f"answer {ask.step}")
+        self._wrap(CoordinatorSession, "_ask", lambda _, step, *__: f"ask {step}")
         self._wrap(Registry, "register", lambda *_: "register")
         self._wrap(Registry, "settle", lambda *_, **__: "settle")
         self._wrap(spinney.tasks.round, "write_site_report", lambda *_: "report")
@@ -69,13 +69,13 @@ class Places:
         self._wrap(Path, "rename", lambda _, target: _kept(Path(target), house), ends=False)
         self._wrap(Exchange, "put", lambda _, address, *__: f"publish {address.step}", ends=False)
         self._wrap(Audit, "append", lambda _, entry, *__: f"note {entry.direction} {entry.step}", ends=False)
-        self._wrap(History, "update", lambda *_: "remember what was scored", ends=False)
-        self._wrap(Store, "_ensure_registered", lambda *_: "make a version of the files", ends=False)
-        self._wrap(Store, "point", lambda _, alias, *__: f"point {alias}", ends=False)
-        self._wrap(Store, "unpoint", lambda _, alias, *__: f"unpoint {alias}", ends=False)
-        self._wrap(Store, "tag", lambda _, __, what, *___: f"tag {what}", ends=False)
+        self._wrap(ScoredTrees, "update", lambda *_: "remember what was scored", ends=False)
+        self._wrap(ModelStore, "_ensure_registered", lambda *_: "make a version of the files", ends=False)
+        self._wrap(ModelStore, "point", lambda _, alias, *__: f"point {alias}", ends=False)
+        self._wrap(ModelStore, "unpoint", lambda _, alias, *__: f"unpoint {alias}", ends=False)
+        self._wrap(ModelStore, "tag", lambda _, __, what, *___: f"tag {what}", ends=False)
         self._wrap(Rounds, "leave", lambda *_: "leave", ends=False)
-        self._wrap(Memory, "forget", lambda *_: "forget", ends=False)
+        self._wrap(RoundState, "forget", lambda *_: "forget", ends=False)
 
     def _wrap(self, owner: Any, name: str, place: Callable[..., str], *, ends: bool = True) -> None:
         work = getattr(owner, name)

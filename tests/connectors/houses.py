@@ -12,12 +12,12 @@ import pandas as pd
 
 from spinney.connectors.exchange import Clock, Exchange, SystemClock
 from spinney.house.audit import Audit
-from spinney.house.channel import Desk
+from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import Rounds
 from spinney.house.keys import Identity
-from spinney.house.rounds import CoordinatorRound, SiteRound
+from spinney.house.rounds import CoordinatorSession, SiteSession
 from spinney.rows.cohort import Cohort, cohort_from_frame
-from spinney.storage.files import History, Memory
+from spinney.storage.files import RoundState, ScoredTrees
 from spinney.study.study import Study
 
 SITES = ("ash", "birch", "cedar")
@@ -62,8 +62,8 @@ class World:
     def home(self, name: str) -> Path:
         return self.folder / name
 
-    def desk(self, name: str, number: int = 1) -> Desk:
-        return Desk(
+    def channel(self, name: str, number: int = 1) -> RoundChannel:
+        return RoundChannel(
             self.home(name),
             name,
             self.study.name,
@@ -86,16 +86,16 @@ class World:
         self.audit(name).verify()
         return [line.entry.kind for line in self.audit(name).lines() if line.entry.direction == "refused"]
 
-    def coordinator(self, patience: timedelta = PATIENCE, desk: Desk | None = None) -> CoordinatorRound:
-        desk = desk or self.desk("coordinator")
-        memory = Memory(self.home("coordinator") / "rounds" / str(desk.round))
-        return CoordinatorRound(self.study, desk, self.sites, memory, patience)
+    def coordinator(self, patience: timedelta = PATIENCE, channel: RoundChannel | None = None) -> CoordinatorSession:
+        channel = channel or self.channel("coordinator")
+        memory = RoundState(self.home("coordinator") / "rounds" / str(channel.round))
+        return CoordinatorSession(self.study, channel, self.sites, memory, patience)
 
-    def site(self, name: str, desk: Desk | None = None) -> SiteRound:
-        desk = desk or self.desk(name)
-        memory = Memory(self.home(name) / "rounds" / str(desk.round))
-        history = History(self.home(name) / "scored")
-        return SiteRound(self.study, desk, "coordinator", self.cohorts[name], memory, history)
+    def site(self, name: str, channel: RoundChannel | None = None) -> SiteSession:
+        channel = channel or self.channel(name)
+        memory = RoundState(self.home(name) / "rounds" / str(channel.round))
+        history = ScoredTrees(self.home(name) / "scored")
+        return SiteSession(self.study, channel, "coordinator", self.cohorts[name], memory, history)
 
     def night(self, run: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """All at once; the first trouble is raised when all have ended."""

@@ -64,7 +64,7 @@ def through_the_wire(study: Study) -> tuple[str, list[Message]]:
 
     def travel(letters: Mapping[str, Message]) -> dict[str, Message]:
         sent.extend(letters.values())
-        return {site: wire.decode(wire.encode(message)) for site, message in letters.items()}
+        return {site: wire.decode_message(wire.encode_message(message)) for site, message in letters.items()}
 
     class Recording(InProcess):
         def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:

@@ -17,13 +17,13 @@ from typing import Literal
 import pytest
 
 from spinney.house import encoding as wire
-from spinney.house.audit import WHAT, Audit, AuditBroken, Entry, Line, NoExport, differences, exported
+from spinney.house.audit import WHAT, Audit, AuditBroken, AuditEntry, Line, NoExport, differences, exported
 
 NIGHT = datetime(2026, 3, 1, 2, 0, tzinfo=UTC)
-SENT = Entry(direction="sent", kind="Description", peer="oak", study="wood", round=7, bytes=812, digest="d" * 64)
+SENT = AuditEntry(direction="sent", kind="Description", peer="oak", study="wood", round=7, bytes=812, digest="d" * 64)
 
 
-def entry(number: int) -> Entry:
+def entry(number: int) -> AuditEntry:
     return SENT.model_copy(update={"step": f"step{number}"})
 
 
@@ -66,14 +66,14 @@ def test_every_kind_of_message_has_words_for_a_data_protection_officer() -> None
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (Entry(direction="received", kind="GrowOrder", peer="oak"), "Received from oak: the order to grow trees"),
-        (Entry(direction="sent", kind="Opening"), "Sent to everybody: the opening of a round."),
-        (Entry(direction="refused", kind="Replayed", peer="elm", words="an old message"), "an old message"),
-        (Entry(direction="sent", kind="SomethingNew", peer="oak"), "Sent to oak: SomethingNew."),
-        (Entry(direction="decided", kind="admission", peer="the steward"), "Decided by the steward: admission."),
+        (AuditEntry(direction="received", kind="GrowOrder", peer="oak"), "Received from oak: the order to grow trees"),
+        (AuditEntry(direction="sent", kind="Opening"), "Sent to everybody: the opening of a round."),
+        (AuditEntry(direction="refused", kind="Replayed", peer="elm", words="an old message"), "an old message"),
+        (AuditEntry(direction="sent", kind="SomethingNew", peer="oak"), "Sent to oak: SomethingNew."),
+        (AuditEntry(direction="decided", kind="admission", peer="the steward"), "Decided by the steward: admission."),
     ],
 )
-def test_an_entry_reads_as_a_sentence(given: Entry, words: str) -> None:
+def test_an_entry_reads_as_a_sentence(given: AuditEntry, words: str) -> None:
     assert given.sentence().startswith(words)
 
 
@@ -337,6 +337,6 @@ def test_what_is_no_export_is_not_compared_with(log: Audit, text: str) -> None:
 
 def test_a_spreadsheet_does_not_take_words_for_a_formula(tmp_path: Path) -> None:
     log = Audit(tmp_path / "audit.jsonl")
-    log.append(Entry(direction="noted", kind="x", words='=HYPERLINK("http://elsewhere")'), NIGHT)
+    log.append(AuditEntry(direction="noted", kind="x", words='=HYPERLINK("http://elsewhere")'), NIGHT)
     row = next(csv.DictReader(io.StringIO(exported(log.lines(), "csv"))))
     assert row["words"].startswith("'=")

@@ -14,7 +14,7 @@ from spinney.cohort.vault import Vault, digest_of
 from spinney.connectors.mlflow import Registry, lineage_of
 from spinney.demo.federation import Village
 from spinney.house.champion import incumbent_of
-from spinney.house.site_night import Part as Night
+from spinney.house.site_night import RoundResult as Night
 from spinney.rows.parts import Part
 from spinney.study.study import Study
 from tests.connectors.test_nights import SITES, night

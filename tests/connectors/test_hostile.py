@@ -25,11 +25,11 @@ from spinney.federation.messages import Invitation, Signature
 from spinney.federation.seam import Card, Decline, Message, Parcel
 from spinney.house import encoding as wire
 from spinney.house import envelopes as security
-from spinney.house.channel import Desk
+from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import MessageId, Replayed, Rounds, UnknownSender
 from spinney.house.keys import Identity, RoundKey
 from spinney.house.round_messages import Ask, Opening, Order, Over, ask_name
-from spinney.house.rounds import CoordinatorRound, Post
+from spinney.house.rounds import CoordinatorSession, SealedMail
 from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
 from spinney.study.study import Study
@@ -83,7 +83,7 @@ class Planted(Exchange):
 
 
 @dataclass(frozen=True)
-class BesetDesk(Desk):
+class BesetDesk(RoundChannel):
     """Before it believes a real letter, it is shown forgeries of it, in the midst of the round."""
 
     identities: dict[str, Identity] = field(default_factory=dict)
@@ -108,14 +108,14 @@ class BesetDesk(Desk):
 
     def _met(self, forged: bytes, expected: MessageId) -> str:
         """The refusal that a forgery meets at a desk with this house's keys, and that its log names."""
-        values = {one.name: getattr(self, one.name) for one in fields(Desk) if not one.name.startswith("_")}
-        desk = Desk(**{**values, "exchange": Planted(forged)})
+        values = {one.name: getattr(self, one.name) for one in fields(RoundChannel) if not one.name.startswith("_")}
+        channel = RoundChannel(**{**values, "exchange": Planted(forged)})
         try:
-            accepted = desk.look(expected.sender, expected.step, expected.attempt, "forgery", MOST_READ)
+            accepted = channel.look(expected.sender, expected.step, expected.attempt, "forgery", MOST_READ)
         except Refused:
             accepted = None
         assert accepted is None, "a forgery was accepted"
-        return ", ".join(type(reason).__name__ for reason in desk._passed_over.values())
+        return ", ".join(type(reason).__name__ for reason in channel._passed_over.values())
 
 
 @pytest.fixture
@@ -132,12 +132,12 @@ def test_ten_thousand_forgeries_shown_in_a_running_round_are_refused_and_change_
     world = quick_world
     tally: Counter[tuple[str, str]] = Counter()
 
-    def beset(name: str) -> Desk:
-        plain = world.desk(name)
-        values = {one.name: getattr(plain, one.name) for one in fields(Desk) if not one.name.startswith("_")}
+    def beset(name: str) -> RoundChannel:
+        plain = world.channel(name)
+        values = {one.name: getattr(plain, one.name) for one in fields(RoundChannel) if not one.name.startswith("_")}
         return BesetDesk(**values, identities=world.identities, tally=tally, per_letter=200)
 
-    coordinator = world.coordinator(desk=beset("coordinator"))
+    coordinator = world.coordinator(channel=beset("coordinator"))
     sites = {name: world.site(name, beset(name)) for name in SITES}
     night: dict[str, Callable[[], object]] = {"coordinator": coordinator.run}
     night |= {name: lambda site=site: site.run(PATIENCE) for name, site in sites.items()}  # type: ignore[misc]
@@ -288,7 +288,7 @@ def test_an_old_opening_in_a_new_round_s_place_is_passed_over(world: World, refe
     old = world.place / "fever" / "coordinator"
     shutil.copytree(old / "1", old / "2")
     with pytest.raises(RoundVoid, match="no opening in time"):
-        world.site("ash", world.desk("ash", 2)).run(PATIENCE / 1000)
+        world.site("ash", world.channel("ash", 2)).run(PATIENCE / 1000)
     assert world.refusals("ash") == ["Replayed"]
     assert reference
 
@@ -299,11 +299,11 @@ def test_an_old_opening_in_a_new_round_s_place_is_passed_over(world: World, refe
 
 def coordinator_says(world: World, *asks: bytes) -> None:
     """A coordinator that opens a round and then says something."""
-    desk = world.desk("coordinator")
-    opening = Opening(1, world.study.digest, "", desk.key.public)
-    desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
+    channel = world.channel("coordinator")
+    opening = Opening(1, world.study.digest, "", channel.key.public)
+    channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
     for number, content in enumerate(asks, start=1):
-        desk.publish(ask_name(number), 1, "Ask", lambda content=content: content, {})  # type: ignore[misc]
+        channel.publish(ask_name(number), 1, "Ask", lambda content=content: content, {})  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -323,34 +323,36 @@ def test_an_ask_that_can_not_be_read_voids_the_round_with_its_reason(world: Worl
 
 def test_an_ask_for_other_keys_says_that_the_round_goes_on_without_this_house(world: World) -> None:
     coordinator_says(world)
-    desk = world.desk("coordinator")
-    desk.publish(ask_name(1), 1, "Ask", lambda: letter(b""), {"birch": RoundKey.new("birch").public})
+    channel = world.channel("coordinator")
+    channel.publish(ask_name(1), 1, "Ask", lambda: letter(b""), {"birch": RoundKey.new("birch").public})
     with pytest.raises(RoundVoid, match="went on with round 1 without this house"):
         world.site("ash").run(PATIENCE)
 
 
-@pytest.mark.parametrize("order", [b"no message", wire.encode(Signature(bytes(64)))])
+@pytest.mark.parametrize("order", [b"no message", wire.encode_message(Signature(bytes(64)))])
 def test_an_order_that_can_not_be_followed_is_declined_and_the_end_awaited(world: World, order: bytes) -> None:
     asked = Ask("join", 1, (Order(("ash",), order),), {})
     coordinator_says(world, letter(wire.pack(asked)), b"and then nonsense, which is not read any more")
-    desk = world.desk("coordinator")
-    desk.publish("over", 1, "Over", lambda: wire.pack(Over("", "nobody is left")), {})
+    channel = world.channel("coordinator")
+    channel.publish("over", 1, "Over", lambda: wire.pack(Over("", "nobody is left")), {})
     assert world.site("ash").run(PATIENCE) == Over("", "nobody is left")
-    reply = desk.look("ash", "join", 1, "answer")
+    reply = channel.look("ash", "join", 1, "answer")
     assert reply is not None
-    assert isinstance(wire.decode(wire.unsqueeze(reply)), Decline)
+    assert isinstance(wire.decode_message(wire.unsqueeze(reply)), Decline)
 
 
 def test_a_round_key_that_its_owner_has_not_signed_is_declined(world: World) -> None:
     columns = world.cohorts["ash"].present
     forged = Card(RoundKey.new("birch").public, columns, bytes(64))
-    asked = Ask("join", 1, (Order(("ash",), wire.encode(Invitation(1))),), {"birch": forged})
+    asked = Ask("join", 1, (Order(("ash",), wire.encode_message(Invitation(1))),), {"birch": forged})
     coordinator_says(world, letter(wire.pack(asked)))
-    world.desk("coordinator").publish("over", 1, "Over", lambda: wire.pack(Over("", "nobody is left")), {})
+    world.channel("coordinator").publish("over", 1, "Over", lambda: wire.pack(Over("", "nobody is left")), {})
     world.site("ash").run(PATIENCE)
-    reply = world.desk("coordinator").look("ash", "join", 1, "answer")
+    reply = world.channel("coordinator").look("ash", "join", 1, "answer")
     assert reply is not None
-    assert wire.decode(wire.unsqueeze(reply)) == Decline("the round key and features of birch are not signed by birch")
+    assert wire.decode_message(wire.unsqueeze(reply)) == Decline(
+        "the round key and features of birch are not signed by birch"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"noise", letter(b"noise"), letter(bytes(wire.LARGEST + 1))])
@@ -359,11 +361,11 @@ def test_a_member_that_signs_nonsense_is_out_at_once_and_the_others_go_on(
 ) -> None:
     four = small_cohorts(study, (*SITES, "dogwood"))
     world = World(tmp_path / "four", study, four)
-    desk = world.desk("dogwood")
+    channel = world.channel("dogwood")
 
     def nonsense() -> object:
-        recipients = {"coordinator": world.desk("coordinator").key.public}
-        desk.publish("join", 1, "nonsense", lambda: content, recipients)
+        recipients = {"coordinator": world.channel("coordinator").key.public}
+        channel.publish("join", 1, "nonsense", lambda: content, recipients)
         return None
 
     coordinator = world.coordinator()
@@ -375,12 +377,12 @@ def test_a_member_that_signs_nonsense_is_out_at_once_and_the_others_go_on(
 
 
 def test_a_second_copy_in_a_house_s_own_words_is_an_error(world: World) -> None:
-    desk = world.desk("ash")
-    desk.publish("join", 1, "answer", lambda: b"one", {})
+    channel = world.channel("ash")
+    channel.publish("join", 1, "answer", lambda: b"one", {})
     for path in (world.home("ash") / "outbox").rglob("join.1"):
         path.unlink()
     with pytest.raises(Refused, match="a different message is there already"):
-        replace(desk).publish("join", 1, "answer", lambda: b"two", {})
+        replace(channel).publish("join", 1, "answer", lambda: b"two", {})
 
 
 def _around(world: World) -> set[Path]:
@@ -407,7 +409,7 @@ def test_an_ask_can_not_name_a_file_outside_of_the_outbox(world: World, step: st
 
 def test_nothing_is_kept_under_a_name_that_is_no_address(world: World) -> None:
     with pytest.raises(BadAddress):
-        world.desk("ash").publish("../../../../escaped", 1, "answer", lambda: b"one", {})
+        world.channel("ash").publish("../../../../escaped", 1, "answer", lambda: b"one", {})
     assert not [*world.folder.rglob("*escaped*")]
 
 
@@ -420,7 +422,7 @@ def test_an_end_in_words_that_nobody_would_say_is_refused(world: World, model: s
     said = object.__new__(Over)
     object.__setattr__(said, "model", model)
     object.__setattr__(said, "void", void)
-    world.desk("coordinator").publish("over", 1, "Over", lambda: wire.pack(said), {})
+    world.channel("coordinator").publish("over", 1, "Over", lambda: wire.pack(said), {})
     with pytest.raises(RoundVoid, match="a sentence that says why it is void; this house keeps"):
         world.site("ash").run(PATIENCE)
     assert world.refusals("ash") == ["Refused"]
@@ -428,7 +430,7 @@ def test_an_end_in_words_that_nobody_would_say_is_refused(world: World, model: s
 
 @pytest.mark.parametrize("sender", ["stranger", "../../ash", "x" * 10_000, "\x1b[2J"])
 def test_a_parcel_of_somebody_outside_of_the_roster_is_refused_and_noted(world: World, sender: str) -> None:
-    post = Post(world.desk("ash"))
+    post = SealedMail(world.channel("ash"))
     with pytest.raises(UnknownSender):
         post.fetch(Parcel(sender, "0" * 64, 10))
     assert world.refusals("ash") == ["UnknownSender"]
@@ -442,7 +444,7 @@ def test_a_parcel_is_read_up_to_the_limit_of_the_house_whatever_size_was_announc
     place.touch()
     os.truncate(place, 2**40)
     with pytest.raises(Refused, match="there is no parcel of birch"):
-        Post(world.desk("ash")).fetch(Parcel("birch", "0" * 64, 2**40))
+        SealedMail(world.channel("ash")).fetch(Parcel("birch", "0" * 64, 2**40))
     assert world.refusals("ash") == ["ObjectTooLarge"]
 
 
@@ -451,10 +453,10 @@ def test_a_parcel_is_read_up_to_the_limit_of_the_house_whatever_size_was_announc
 def test_an_answer_that_counted_counts_also_if_its_sender_changes_its_mind_while_the_coordinator_is_off(
     world: World, reference: str, step: str, deed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = CoordinatorRound._ask
+    ask = CoordinatorSession._ask
     off = threading.Event()
 
-    def stops_once(self: CoordinatorRound, asked: str, *rest: Any) -> dict[str, Message]:
+    def stops_once(self: CoordinatorSession, asked: str, *rest: Any) -> dict[str, Message]:
         replies = ask(self, asked, *rest)
         if asked == step and not off.is_set():
             off.set()
@@ -468,11 +470,11 @@ def test_an_answer_that_counted_counts_also_if_its_sender_changes_its_mind_while
         answer.unlink()
         if deed != "taken back":
             message = MessageId(world.study.digest, 1, step, 1, "cedar")
-            other = letter(wire.encode(Decline("on second thoughts")))
+            other = letter(wire.encode_message(Decline("on second thoughts")))
             answer.write_bytes(security.seal(other, message, world.identities["cedar"]))
         return world.coordinator().run()
 
-    monkeypatch.setattr(CoordinatorRound, "_ask", stops_once)
+    monkeypatch.setattr(CoordinatorSession, "_ask", stops_once)
     assert set(world.night({"coordinator": interrupted, **world.honest(*SITES)}).values()) == {Over(reference, "")}
 
 

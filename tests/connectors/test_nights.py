@@ -17,13 +17,13 @@ from spinney.configuration.study_file import write_study
 from spinney.demo.federation import COORDINATOR, Village
 from spinney.errors import Declined
 from spinney.house import encoding as wire
-from spinney.house.approvals import Papers
+from spinney.house.approvals import Approvals
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.envelopes import Replayed
 from spinney.house.nights import AlreadyRunning
 from spinney.house.round_messages import Ask, Opening
-from spinney.house.rounds import SiteRound
-from spinney.house.site_night import NotOpened, Part, SiteNights, told
+from spinney.house.rounds import SiteSession
+from spinney.house.site_night import NotOpened, RoundResult, SiteNights, summary_of
 from tests.nights import others, site_night
 from tests.villages import breast_study, breast_village, simulated
 
@@ -35,7 +35,7 @@ def village(tmp_path: Path) -> Village:
     return breast_village(tmp_path, SITES)
 
 
-def night(village: Village) -> tuple[dict[str, Any], dict[str, Part]]:
+def night(village: Village) -> tuple[dict[str, Any], dict[str, RoundResult]]:
     with others(village) as running:
         ended = {name: one.result() for name, one in running.items()}
     return ended.pop(COORDINATOR), ended
@@ -54,7 +54,7 @@ def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:
 def test_what_came_of_a_round_stays_and_its_keys_and_memory_do_not(village: Village) -> None:
     result, parts = night(village)
     nights = SiteNights(read_site(village.site_file("ash")))
-    assert nights.result(1) == told(parts["ash"])
+    assert nights.result(1) == summary_of(parts["ash"])
     assert CoordinatorNights(read_coordinator(village.coordinator_file)).result() == result
     for name in ("coordinator", *SITES):
         home = village.home(name)
@@ -75,15 +75,15 @@ class PowerCut(BaseException):
 def test_a_site_that_was_killed_goes_on_with_the_patients_that_it_began_with(
     village: Village, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reference, reply, off = simulated(village, breast_study()), SiteRound._reply, threading.Event()
+    reference, reply, off = simulated(village, breast_study()), SiteSession._reply, threading.Event()
 
-    def killed_once(part: SiteRound, ask: Ask, *rest: Any) -> None:
-        if (part.desk.me, ask.step) == ("ash", "score") and not off.is_set():
+    def killed_once(part: SiteSession, ask: Ask, *rest: Any) -> None:
+        if (part.channel.me, ask.step) == ("ash", "score") and not off.is_set():
             off.set()
             raise PowerCut
         reply(part, ask, *rest)
 
-    monkeypatch.setattr(SiteRound, "_reply", killed_once)
+    monkeypatch.setattr(SiteSession, "_reply", killed_once)
     with others(village, "ash"):
         with pytest.raises(PowerCut):
             site_night(village, "ash")
@@ -115,7 +115,7 @@ def change_study(village: Village, *houses: str) -> None:
     text = village.folder / "study.yaml"
     write_study(breast_study(7), text)
     for name in houses:
-        Papers(village.home(name), village.study).approve_study(text)
+        Approvals(village.home(name), village.study).approve_study(text)
 
 
 def test_a_site_that_was_away_when_the_study_was_still_another_waits_for_the_next_round(village: Village) -> None:
@@ -131,9 +131,9 @@ def test_a_site_that_was_away_when_the_study_was_still_another_waits_for_the_nex
 def open_round(village: Village) -> None:
     """The coordinator says that round 1 begins, and nothing more."""
     nights = CoordinatorNights(read_coordinator(village.coordinator_file))
-    desk = nights.desk(1, nights.papers.roster)
-    opening = Opening(1, nights.study.digest, nights.papers.roster.digest, desk.key.public)
-    desk.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
+    channel = nights.channel(1, nights.approvals.roster)
+    opening = Opening(1, nights.study.digest, nights.approvals.roster.digest, channel.key.public)
+    channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
 
 
 def refusals(nights: SiteNights) -> list[str]:

@@ -13,7 +13,7 @@ from spinney.connectors.exchange import SystemClock
 from spinney.demo.federation import COORDINATOR, Village
 from spinney.errors import Declined
 from spinney.house import encoding as wire
-from spinney.house.approvals import NotApproved, Papers
+from spinney.house.approvals import Approvals, NotApproved
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.envelopes import MessageId, seal
 from spinney.house.joining import change_roster, newest_of, rotated, signing
@@ -50,14 +50,14 @@ def site(village: Village, name: str) -> SiteNights:
 
 def publish(village: Village, roster: Roster) -> Roster:
     nights = host(village)
-    return change_roster(nights.papers, nights.exchange, roster, "a test")
+    return change_roster(nights.approvals, nights.exchange, roster, "a test")
 
 
 def rotate_key(village: Village, name: str) -> tuple[Identity, Identity]:
     """A member's new key is on the roster; old and new."""
     ring = KeyRing(village.home(name))
     old, new = ring.identity(), ring.next_identity()
-    made = rotated(host(village).papers, rotation(old, new))
+    made = rotated(host(village).approvals, rotation(old, new))
     assert made is not None
     publish(village, made[1])
     return old, new
@@ -95,15 +95,15 @@ def test_a_key_that_the_coordinator_changes_after_the_night_has_begun_is_followe
     ash = site(village, "ash")
     ash.look_at_roster()
     _, new = rotate_key(village, COORDINATOR)
-    roster = effective_roster(host(village).papers, host(village).exchange)
+    roster = effective_roster(host(village).approvals, host(village).exchange)
     open_round(village, 1, new, roster)
     assert ash._roster(found_by(ash)) == roster
 
 
 def test_the_coordinator_s_old_key_opens_no_round_any_more(village: Village) -> None:
-    before = host(village).papers.roster
+    before = host(village).approvals.roster
     old, _ = rotate_key(village, COORDINATOR)
-    effective_roster(host(village).papers, host(village).exchange)
+    effective_roster(host(village).approvals, host(village).exchange)
     ash = site(village, "ash")
     ash.look_at_roster()
     open_round(village, 1, old, before)
@@ -112,9 +112,9 @@ def test_the_coordinator_s_old_key_opens_no_round_any_more(village: Village) -> 
 
 
 def test_a_roster_that_is_not_in_force_any_more_is_declined(village: Village) -> None:
-    before = host(village).papers.roster
-    publish(village, dismiss(before, "cedar", signing(host(village).papers)))
-    effective_roster(host(village).papers, host(village).exchange)
+    before = host(village).approvals.roster
+    publish(village, dismiss(before, "cedar", signing(host(village).approvals)))
+    effective_roster(host(village).approvals, host(village).exchange)
     ash = site(village, "ash")
     ash.look_at_roster()
     open_round(village, 1, KeyRing(village.home(COORDINATOR)).identity(), before)
@@ -124,26 +124,26 @@ def test_a_roster_that_is_not_in_force_any_more_is_declined(village: Village) ->
 
 def test_a_round_that_was_begun_keeps_its_roster_and_its_keys(village: Village) -> None:
     nights = host(village)
-    nights.desk(1, nights.papers.roster)
+    nights.channel(1, nights.approvals.roster)
     old, new = rotate_key(village, COORDINATOR)
-    assert effective_roster(nights.papers, nights.exchange).keys[COORDINATOR] == old.public
+    assert effective_roster(nights.approvals, nights.exchange).keys[COORDINATOR] == old.public
     assert {one.public for one in KeyRing(nights.home).all().values()} == {old.public, new.public}
     nights.rounds.leave(1)
-    assert effective_roster(nights.papers, nights.exchange).keys[COORDINATOR] == new.public
+    assert effective_roster(nights.approvals, nights.exchange).keys[COORDINATOR] == new.public
     assert [one.public for one in KeyRing(nights.home).all().values()] == [new.public]
 
 
 def test_a_site_that_has_not_confirmed_a_newcomer_for_a_week_is_told_so_and_heals_when_the_newcomer_leaves(
     village: Village,
 ) -> None:
-    papers = host(village).papers
-    key = signing(papers)
-    letter = invite(newest_of(papers), papers.study.digest, "elm", "exchange", key)
-    publish(village, admit(newest_of(papers), letter, join(letter, Identity.new()), key))
-    later = Papers(papers.home, papers.name, AWeekAhead())
+    approvals = host(village).approvals
+    key = signing(approvals)
+    letter = invite(newest_of(approvals), approvals.study.digest, "elm", "exchange", key)
+    publish(village, admit(newest_of(approvals), letter, join(letter, Identity.new()), key))
+    later = Approvals(approvals.home, approvals.name, AWeekAhead())
     effective_roster(later, host(village).exchange)
     with pytest.raises(NotApproved, match="spinney site approve-roster"):
         site(village, "ash").look_at_roster()
-    publish(village, dismiss(newest_of(papers), "elm", key))
-    effective_roster(papers, host(village).exchange)
+    publish(village, dismiss(newest_of(approvals), "elm", key))
+    effective_roster(approvals, host(village).exchange)
     assert site(village, "ash").look_at_roster()[0].startswith("Version 6 of the roster was accepted without asking")

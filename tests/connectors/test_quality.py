@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.check_result import CheckResult, check_cohort
 from spinney.cohort.vault import CohortRef, Vault
-from spinney.connectors.great_expectations.quality import QualityReport, RuleResult, check
+from spinney.connectors.great_expectations.quality import QualityReport, RuleResult, check_table
 from spinney.errors import CohortRejected
 from spinney.study.study import Study
 
@@ -101,7 +101,7 @@ def failures(report: QualityReport) -> set[tuple[str, str, int, int]]:
 
 
 def test_a_good_table_keeps_every_rule_and_may_take_part() -> None:
-    report = check(table(), STUDY, Counts())
+    report = check_table(table(), STUDY, Counts())
     assert failures(report) == set()
     report.require()
     assert {"diastolic below systolic", "at least 30 patients"} <= {one.rule for one in report.results}
@@ -142,24 +142,26 @@ PRESSURE = "systolic is between 50 and 250 mm[Hg]"
 def test_a_broken_rule_is_reported_with_how_many_rows_break_it(
     changed: dict[str, list[Any]], expected: set[tuple[str, str, int, int]]
 ) -> None:
-    assert failures(check(table(**changed), STUDY)) == expected
+    assert failures(check_table(table(**changed), STUDY)) == expected
 
 
 def test_a_column_of_words_where_the_study_says_numbers_is_critical() -> None:
-    report = check(table(pulse=["fast"] * ROWS), STUDY)
+    report = check_table(table(pulse=["fast"] * ROWS), STUDY)
     assert ("critical", "pulse is a number", 60, 60) in failures(report)
 
 
 def test_a_feature_that_the_site_does_not_have_is_a_warning_and_a_label_is_critical() -> None:
-    assert failures(check(table().drop_columns(["pulse"]), STUDY)) == {("warning", "every feature is a column", 1, 6)}
-    assert failures(check(table().drop_columns(["died"]), STUDY)) == {
+    assert failures(check_table(table().drop_columns(["pulse"]), STUDY)) == {
+        ("warning", "every feature is a column", 1, 6)
+    }
+    assert failures(check_table(table().drop_columns(["died"]), STUDY)) == {
         ("critical", "patient, index_time, died are columns", 1, 3)
     }
 
 
 def test_too_much_in_quarantine_keeps_a_site_out() -> None:
     aside = Counter({("Observation", "broken date"): 15, ("Observation", "unknown unit"): 6})
-    assert failures(check(table(), STUDY, Counts(quarantined=aside))) == {
+    assert failures(check_table(table(), STUDY, Counts(quarantined=aside))) == {
         ("critical", "at most 2% of what was read is in quarantine", 21, 1000),
         ("warning", "values have units that can be converted", 6, 1000),
     }
@@ -176,7 +178,7 @@ def test_a_critical_failure_is_an_error_with_rule_and_count_and_a_warning_is_non
 
 
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CohortRef, Checked]:
+def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CohortRef, CheckResult]:
     """A site whose cohort has marked values that break rules, and its check."""
     home = tmp_path_factory.mktemp("site")
     values = {
@@ -221,7 +223,7 @@ print("SEEN", seen)
 
 
 def test_great_expectations_calls_nobody_and_writes_nothing_outside_the_sites_folder(
-    marked: tuple[Path, CohortRef, Checked], tmp_path: Path
+    marked: tuple[Path, CohortRef, CheckResult], tmp_path: Path
 ) -> None:
     home, ref, _ = marked
     files = [tmp_path / "study.json", tmp_path / "ref.json"]
@@ -233,7 +235,7 @@ def test_great_expectations_calls_nobody_and_writes_nothing_outside_the_sites_fo
     assert (answer.stdout, answer.returncode) == ("SEEN []\n", 0), answer.stderr
 
 
-def test_a_marked_patient_is_in_no_report_and_on_no_page(marked: tuple[Path, CohortRef, Checked]) -> None:
+def test_a_marked_patient_is_in_no_report_and_on_no_page(marked: tuple[Path, CohortRef, CheckResult]) -> None:
     home, _, checked = marked
     pages = [file.read_text() for file in (home / "data-docs").iterdir()]
     everything = json.dumps(asdict(checked.quality)) + "".join(pages)
@@ -243,14 +245,14 @@ def test_a_marked_patient_is_in_no_report_and_on_no_page(marked: tuple[Path, Coh
     assert str(int(CANARY)) not in everything.replace(",", "")
 
 
-def test_an_error_about_a_marked_patient_does_not_quote_them(marked: tuple[Path, CohortRef, Checked]) -> None:
+def test_an_error_about_a_marked_patient_does_not_quote_them(marked: tuple[Path, CohortRef, CheckResult]) -> None:
     with pytest.raises(CohortRejected) as caught:
         marked[2].quality.require()
     assert str(int(CANARY)) not in str(caught.value)
     assert CANARY_WORD not in str(caught.value)
 
 
-def test_the_page_shows_failures_first_and_loads_nothing(marked: tuple[Path, CohortRef, Checked]) -> None:
+def test_the_page_shows_failures_first_and_loads_nothing(marked: tuple[Path, CohortRef, CheckResult]) -> None:
     home, _, checked = marked
     page = checked.docs.read_text()
     assert checked.docs == home / "data-docs" / "contract.html"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spinney.connectors.exchange import Address, Exchange
-from spinney.house.approvals import NotApproved, Papers
+from spinney.house.approvals import Approvals, NotApproved
 from spinney.house.audit import Audit
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.renewal import (
@@ -51,12 +51,12 @@ class World:
         self.folder, self.clock = folder, HandClock()
         (folder / "exchange").mkdir()
         self.exchange = Exchange.open(str(folder / "exchange"))
-        self.oak = self.papers("oak")
+        self.oak = self.approvals("oak")
         publish_roster(self.oak, self.exchange, found("wood", "oak", self.ring("oak").create()))
         self.oak.put_in_force(1)
 
-    def papers(self, house: str) -> Papers:
-        return Papers(self.folder / house, "wood", self.clock)
+    def approvals(self, house: str) -> Approvals:
+        return Approvals(self.folder / house, "wood", self.clock)
 
     def ring(self, house: str) -> KeyRing:
         return KeyRing(self.folder / house)
@@ -78,19 +78,19 @@ class World:
         letter = invite(self.newest, DIGEST, site, "exchange", self.boss)
         if not self.ring(site).all():
             self.ring(site).create()
-        self.papers(site).keep_invite(letter)
+        self.approvals(site).keep_invite(letter)
         answer = join(letter, self.ring(site).identity())
         return self.publish(admit(self.newest, letter, answer, self.boss))
 
     def approve(self, *sites: str) -> None:
         for site in sites:
-            _, roster = look_for_rosters(self.papers(site), self.exchange, site)
+            _, roster = look_for_rosters(self.approvals(site), self.exchange, site)
             assert roster is not None
-            self.papers(site).approve_roster(roster)
-            publish_approvals(self.papers(site), self.exchange, site)
+            self.approvals(site).approve_roster(roster)
+            publish_approvals(self.approvals(site), self.exchange, site)
 
     def renew(self, site: str) -> list[str]:
-        return renew_roster(self.papers(site), self.exchange, site)
+        return renew_roster(self.approvals(site), self.exchange, site)
 
     def effective(self) -> Roster:
         return effective_roster(self.oak, self.exchange)
@@ -120,7 +120,7 @@ def wood(world: World) -> World:
     assert world.effective().version == 3
     for site in ("ash", "beech"):
         assert world.renew(site) == []
-        assert world.papers(site).roster.version == 3
+        assert world.approvals(site).roster.version == 3
     return world
 
 
@@ -142,11 +142,11 @@ def test_sites_run_under_the_version_that_the_coordinator_runs_under(wood: World
     wood.approve("ash")
     wood.effective()
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 3
+    assert wood.approvals("ash").roster.version == 3
     wood.approve("beech")
     wood.effective()
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 4
+    assert wood.approvals("ash").roster.version == 4
 
 
 def test_a_newcomer_is_reported_and_not_accepted_by_the_night(wood: World) -> None:
@@ -154,7 +154,7 @@ def test_a_newcomer_is_reported_and_not_accepted_by_the_night(wood: World) -> No
     assert wood.renew("ash") == [
         "Version 4 of the roster brings elm; confirm by telephone, then: spinney site approve-roster"
     ]
-    assert wood.papers("ash").approved_versions == [3]
+    assert wood.approvals("ash").approved_versions == [3]
 
 
 def test_after_a_week_a_newcomer_takes_part_and_who_has_not_approved_sits_out(wood: World) -> None:
@@ -165,12 +165,12 @@ def test_after_a_week_a_newcomer_takes_part_and_who_has_not_approved_sits_out(wo
     wood.clock.sleep(1)
     assert wood.effective().version == 4
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 4
+    assert wood.approvals("ash").roster.version == 4
     wood.renew("beech")
     with pytest.raises(NotApproved, match="spinney site approve-roster"):
-        _ = wood.papers("beech").roster
+        _ = wood.approvals("beech").roster
     wood.approve("beech")
-    assert wood.papers("beech").roster.version == 4
+    assert wood.approvals("beech").roster.version == 4
 
 
 def test_of_two_newcomers_neither_waits_for_the_other(wood: World) -> None:
@@ -184,7 +184,7 @@ def test_a_house_s_first_roster_is_always_for_people(world: World) -> None:
     world.add("ash")
     notes = world.renew("ash")
     assert "confirm by telephone" in notes[-1]
-    assert world.papers("ash").approved_versions == []
+    assert world.approvals("ash").approved_versions == []
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -195,22 +195,22 @@ def test_a_departure_is_accepted_by_the_night_and_waits_for_nobody(wood: World) 
     wood.publish(dismiss(wood.newest, "beech", wood.boss))
     assert wood.effective().sites == ["ash"]
     assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; gone: beech."]
-    assert wood.papers("ash").roster.sites == ["ash"]
+    assert wood.approvals("ash").roster.sites == ["ash"]
     assert wood.renew("beech")[-1] == "beech is not on the roster of wood any more."
     with pytest.raises(NotApproved, match="not on the roster"):
-        signer(wood.papers("beech"), "beech")
+        signer(wood.approvals("beech"), "beech")
 
 
 def test_after_a_site_s_rotation_both_sides_go_on_with_the_new_key(wood: World) -> None:
     old, new = wood.ring("ash").identity(), wood.ring("ash").next_identity()
     wood.publish(rotate(wood.newest, rotation(old, new), wood.boss))
     wood.renew("ash")
-    assert signer(wood.papers("ash"), "ash").public == old.public  # not in force yet: the old key still signs
+    assert signer(wood.approvals("ash"), "ash").public == old.public  # not in force yet: the old key still signs
     assert wood.effective().keys["ash"] == new.public
     for site in ("ash", "beech"):
         wood.renew(site)
-        assert wood.papers(site).roster.keys["ash"] == new.public
-    assert signer(wood.papers("ash"), "ash").public == new.public
+        assert wood.approvals(site).roster.keys["ash"] == new.public
+    assert signer(wood.approvals("ash"), "ash").public == new.public
     assert [one.public for one in wood.ring("ash").all().values()] == [new.public]
 
 
@@ -220,7 +220,7 @@ def test_after_the_coordinator_s_rotation_both_sides_go_on_with_the_new_key(wood
     wood.effective()
     assert [one.public for one in wood.ring("oak").all().values()] == [new.public]
     assert wood.renew("ash") == ["Version 4 of the roster was accepted without asking; with a new key: oak."]
-    assert wood.papers("ash").roster.keys["oak"] == new.public
+    assert wood.approvals("ash").roster.keys["oak"] == new.public
     wood.add("elm")
     wood.approve("ash", "beech", "elm")
     assert wood.effective().version == 5
@@ -231,10 +231,10 @@ def test_an_invite_from_before_the_coordinator_s_rotation_is_still_good(wood: Wo
     old, new = wood.ring("oak").identity(), wood.ring("oak").next_identity()
     wood.publish(rotate(wood.newest, rotation(old, new), new))
     wood.effective()
-    wood.papers("elm").keep_invite(letter)
+    wood.approvals("elm").keep_invite(letter)
     wood.publish(admit(wood.newest, letter, join(letter, wood.ring("elm").create()), wood.boss))
     wood.approve("elm")
-    assert wood.papers("elm").roster.version == 5
+    assert wood.approvals("elm").roster.version == 5
 
 
 def test_who_is_invited_after_the_coordinator_s_rotation_finds_nothing_to_refuse(wood: World) -> None:
@@ -244,24 +244,24 @@ def test_who_is_invited_after_the_coordinator_s_rotation_finds_nothing_to_refuse
     wood.add("elm")
     wood.approve("elm")
     assert wood.refusals("elm") == []
-    assert wood.papers("elm").roster.version == 5
+    assert wood.approvals("elm").roster.version == 5
 
 
 def test_a_newcomer_is_not_shown_a_roster_from_before_its_invite(wood: World) -> None:
     wood.add("elm")
     with pytest.raises(RosterRefused, match="version 2 can't replace version 2"):
-        wood.papers("elm").approve_roster(wood.oak.approved(2))
+        wood.approvals("elm").approve_roster(wood.oak.approved(2))
 
 
 def test_a_key_that_another_study_needs_is_not_destroyed(wood: World) -> None:
     old, new = wood.ring("ash").identity(), wood.ring("ash").next_identity()
-    other = Papers(wood.folder / "ash", "meadow", wood.clock)
+    other = Approvals(wood.folder / "ash", "meadow", wood.clock)
     letter = invite(found("meadow", "yew", Identity.new()), DIGEST, "ash", "exchange", Identity.new())
     other.keep_invite(letter)
     wood.publish(rotate(wood.newest, rotation(old, new), wood.boss))
     wood.effective()
     wood.renew("ash")
-    assert signer(wood.papers("ash"), "ash").public == new.public
+    assert signer(wood.approvals("ash"), "ash").public == new.public
     assert {one.public for one in wood.ring("ash").all().values()} == {old.public, new.public}
 
 
@@ -271,11 +271,11 @@ def test_a_rotation_behind_a_newcomer_waits_with_it(wood: World) -> None:
     wood.publish(rotate(wood.newest, rotation(old, new), wood.boss))
     assert wood.effective().keys["ash"] == old.public
     wood.renew("ash")
-    assert signer(wood.papers("ash"), "ash").public == old.public
+    assert signer(wood.approvals("ash"), "ash").public == old.public
     wood.approve("ash", "beech")
     assert wood.effective().keys["ash"] == new.public
     wood.renew("ash")
-    assert signer(wood.papers("ash"), "ash").public == new.public
+    assert signer(wood.approvals("ash"), "ash").public == new.public
 
 
 def test_a_house_that_was_away_for_months_finds_every_version(wood: World) -> None:
@@ -287,7 +287,7 @@ def test_a_house_that_was_away_for_months_finds_every_version(wood: World) -> No
         path.unlink()  # a bucket's own rule may delete what is old
     wood.effective()
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 6
+    assert wood.approvals("ash").roster.version == 6
 
 
 def test_who_lost_its_key_is_dismissed_joins_again_and_is_confirmed_as_a_newcomer(wood: World) -> None:
@@ -299,7 +299,7 @@ def test_who_lost_its_key_is_dismissed_joins_again_and_is_confirmed_as_a_newcome
     wood.approve("ash", "beech")
     assert wood.effective().sites == ["ash", "beech"]
     wood.renew("beech")
-    assert signer(wood.papers("beech"), "beech").public == wood.ring("beech").identity().public
+    assert signer(wood.approvals("beech"), "beech").public == wood.ring("beech").identity().public
 
 
 def test_a_changed_key_that_nobody_signed_can_be_approved_afresh_from_the_invite(wood: World) -> None:
@@ -308,10 +308,10 @@ def test_a_changed_key_that_nobody_signed_can_be_approved_afresh_from_the_invite
     wood.add("beech")
     wood.plant("oak", "roster", 4, b"somebody destroyed the version in between")
     assert "telephone beech" in wood.renew("ash")[-1]
-    roster = look_afresh(wood.papers("ash"), wood.exchange, "ash")
+    roster = look_afresh(wood.approvals("ash"), wood.exchange, "ash")
     assert roster is not None
-    assert wood.papers("ash").approve_roster(roster, afresh=True).added == ("ash", "beech")
-    assert wood.papers("ash").approved_versions == [3, 5]
+    assert wood.approvals("ash").approve_roster(roster, afresh=True).added == ("ash", "beech")
+    assert wood.approvals("ash").approved_versions == [3, 5]
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -364,11 +364,11 @@ def test_what_is_no_new_roster_is_noted_and_stops_nothing(wood: World, kind: str
     assert len(notes) == 1
     assert notes[0].startswith("Refused: ")
     assert wood.refusals("ash") == [refusal]
-    assert wood.papers("ash").roster.version == 3
+    assert wood.approvals("ash").roster.version == 3
     assert wood.publish(dismiss(wood.newest, "beech", wood.boss)).version == 5
     assert wood.effective().version == 5
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 5
+    assert wood.approvals("ash").roster.version == 5
 
 
 def test_a_roster_that_lists_a_foreign_key_for_this_house_is_refused(world: World) -> None:
@@ -376,7 +376,7 @@ def test_a_roster_that_lists_a_foreign_key_for_this_house_is_refused(world: Worl
     members = {**world.newest.members, "ash": Identity.new().public.hex()}
     puppet = world.newest.model_copy(update={"members": members}).signed(world.boss)
     world.plant("oak", "roster", 2, puppet.model_dump_json().encode())
-    notes, pending = look_for_rosters(world.papers("ash"), world.exchange, "ash")
+    notes, pending = look_for_rosters(world.approvals("ash"), world.exchange, "ash")
     assert notes == ["Refused: version 2 of the roster lists a key for ash that this house doesn't have"]
     assert pending is None
     assert world.refusals("ash") == ["RosterRefused"]
@@ -408,7 +408,7 @@ def test_nobody_but_the_coordinator_puts_a_roster_in_force(wood: World) -> None:
     note = InForce(study="wood", version=4, roster=wood.newest.digest).signed(wood.ring("beech").identity())
     wood.plant("oak", "in-force", 4, note.model_dump_json().encode())
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 3
+    assert wood.approvals("ash").roster.version == 3
     assert wood.refusals("ash") == ["RosterRefused"]
 
 
@@ -418,7 +418,7 @@ def test_two_rosters_of_one_version_are_noticed(wood: World) -> None:
     note = InForce(study="wood", version=4, roster=DIGEST).signed(wood.boss)
     wood.plant("oak", "in-force", 4, note.model_dump_json().encode())
     wood.renew("ash")
-    assert wood.papers("ash").version_in_force == 3
+    assert wood.approvals("ash").version_in_force == 3
     assert wood.refusals("ash") == ["RosterRefused"]
 
 
@@ -430,21 +430,21 @@ def test_what_is_in_force_is_never_rolled_back(wood: World) -> None:
     (wood.folder / "exchange/wood/oak/0/in-force.4").unlink()
     (wood.folder / "exchange/wood/oak/0/roster.4").unlink()
     wood.renew("ash")
-    assert wood.papers("ash").roster.version == 4
+    assert wood.approvals("ash").roster.version == 4
 
 
 def test_an_exchange_that_is_away_stops_no_night(wood: World) -> None:
     (wood.folder / "exchange").rename(wood.folder / "away")
     (note,) = wood.renew("ash")
     assert note.startswith("The roster stays as it is: ")
-    assert wood.papers("ash").roster.version == 3
+    assert wood.approvals("ash").roster.version == 3
 
 
 def test_what_was_sent_and_accepted_is_in_the_audit_log(wood: World) -> None:
     wood.publish(dismiss(wood.newest, "beech", wood.boss))
     wood.effective()
     wood.renew("ash")
-    words = [line.entry.words for line in wood.papers("ash").audit.lines()]
+    words = [line.entry.words for line in wood.approvals("ash").audit.lines()]
     assert words[-2:] == [
         "Version 4 of the roster was accepted without asking; gone: beech.",
         "Sent to everybody: that this house has accepted a list of the houses.",

@@ -16,7 +16,7 @@ from spinney.reports.facts import NightFacts, Standing, steps_in
 from spinney.reports.html import el, page, size, table
 from spinney.reports.round import round_page
 from spinney.reports.site import site_page
-from spinney.reports.svg import PENS, site_map
+from spinney.reports.svg import PENS, draw_map
 from spinney.reports.words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
 from spinney.reports.write import write_round_report, write_site_report
 from tests.reported import AT, SITES, night_facts, round_facts, watch, wood
@@ -198,7 +198,7 @@ def test_steps_are_timed_and_an_answer_that_was_read_twice_came_once():
 
 
 def test_names_never_overlap_on_the_map():
-    drawn = site_map("map", {f"site-{number}": (0.0, 0.0) for number in range(8)}, [])
+    drawn = draw_map("map", {f"site-{number}": (0.0, 0.0) for number in range(8)}, [])
     levels = sorted(float(one.get("y", "0")) for one in drawn.iter("text"))
     assert min(b - a for a, b in pairwise(levels)) >= 15
 

@@ -14,8 +14,8 @@ import pytest
 from spinney.algorithms import ALGORITHMS
 from spinney.federation.seam import Message
 from spinney.house.audit import Audit
-from spinney.house.channel import Desk
-from spinney.house.rounds import CoordinatorRound, Over, SiteRound
+from spinney.house.channel import RoundChannel
+from spinney.house.rounds import CoordinatorSession, Over, SiteSession
 from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
 from spinney.study.study import Study
@@ -121,17 +121,17 @@ def test_what_was_sent_and_received_is_in_every_house_s_log(world: World) -> Non
 @pytest.mark.parametrize("step", ["join", "grow", "check", "score", "sign", "release", "finish"])
 def test_a_site_killed_in_a_step_goes_on_where_it_was(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[str] = []
-    publish = Desk.publish
+    publish = RoundChannel.publish
 
-    def fragile(self: Desk, name: str, *arguments: object) -> None:
+    def fragile(self: RoundChannel, name: str, *arguments: object) -> None:
         if self.me == "birch" and name == step and not killed:
             killed.append(step)
             raise Killed
         publish(self, name, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Desk, "publish", fragile)
+    monkeypatch.setattr(RoundChannel, "publish", fragile)
 
-    def stubborn() -> SiteRound:
+    def stubborn() -> SiteSession:
         site = world.site("birch")
         try:
             site.run(PATIENCE)
@@ -147,7 +147,7 @@ def test_a_site_killed_in_a_step_goes_on_where_it_was(world: World, step: str, m
     assert killed == [step]
     assert results["coordinator"] == Over(reference.model_digest, "")
     birch = results["birch"]
-    assert isinstance(birch, SiteRound)
+    assert isinstance(birch, SiteSession)
     assert birch.outcome is not None
     assert birch.outcome.model.digest == reference.outcomes["birch"].model.digest
 
@@ -156,16 +156,16 @@ def test_a_site_killed_in_a_step_goes_on_where_it_was(world: World, step: str, m
 def test_a_coordinator_killed_after_any_ask_goes_on_where_it_was(
     world: World, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    replies = CoordinatorRound._replies
+    replies = CoordinatorSession._replies
     killed: list[int] = []
 
-    def fragile(self: CoordinatorRound, *arguments: object) -> dict[str, Message]:
+    def fragile(self: CoordinatorSession, *arguments: object) -> dict[str, Message]:
         if self._asked == asked and not killed:
             killed.append(asked)
             raise Killed
         return replies(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(CoordinatorRound, "_replies", fragile)
+    monkeypatch.setattr(CoordinatorSession, "_replies", fragile)
 
     def stubborn() -> Over:
         try:

@@ -19,7 +19,7 @@ from spinney.cohort.pull import OpenRows, pull_open
 from spinney.configuration.scores import ScoresFhir, ScoresTable
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.errors import SourceFailed, StudyInvalid
-from spinney.scoring.scores import Score, Source, apply, to_write
+from spinney.scoring.scores import Score, ScoredBy, apply_model, to_write
 from spinney.scoring.write_fhir import assessment, write_fhir
 from spinney.scoring.write_table import _table, replace, write_table
 from spinney.simulate import pooled_forest
@@ -30,7 +30,7 @@ from tests.servers.fhir_writes import FhirWrites
 from tests.spinney.federations import cohorts, study
 
 NOW = datetime(2026, 3, 14, 2, 30, tzinfo=UTC)
-SOURCE = Source("wood", 3, "ab" * 32)
+SOURCE = ScoredBy("wood", 3, "ab" * 32)
 OPEN = 30
 
 
@@ -68,11 +68,11 @@ def pulled(site: SiteSettings, wood: Study) -> OpenRows:
 @pytest.fixture
 def handover(site: SiteSettings, wood: Study, model: FederatedForest, pulled: OpenRows) -> Handover:
     made = Handover(site.vault, wood.name)
-    made.keep_scores(apply(site.vault, pulled.unripe, wood, model))
+    made.keep_scores(apply_model(site.vault, pulled.unripe, wood, model))
     return made
 
 
-def scores(handover: Handover, source: Source = SOURCE) -> list[Score]:
+def scores(handover: Handover, source: ScoredBy = SOURCE) -> list[Score]:
     return list(to_write(handover, source, "wood"))
 
 
@@ -169,7 +169,7 @@ def test_scores_are_written_once_and_again_without_duplicates(database, handover
 
 def test_a_new_version_replaces_the_scores_of_the_old_one(database, handover):
     write_table(database, scores(handover), "wood", SOURCE, NOW)
-    newer = Source("wood", 4, "cd" * 32)
+    newer = ScoredBy("wood", 4, "cd" * 32)
     write_table(database, scores(handover, newer), "wood", newer, NOW)
     assert {row["version"] for row in rows(database)} == {4}
     assert len(rows(database)) == OPEN
@@ -259,7 +259,7 @@ def test_a_second_night_with_the_same_model_creates_nothing(server, handover, wo
 
 
 def test_a_new_model_says_its_own(server, handover, wood):
-    newer = Source("wood", 4, "cd" * 32)
+    newer = ScoredBy("wood", 4, "cd" * 32)
     write_fhir(settings_of(server), scores(handover), wood, SOURCE, NOW)
     assert write_fhir(settings_of(server), scores(handover, newer), wood, newer, NOW) == OPEN
 

@@ -119,7 +119,7 @@ def test_the_same_content_is_never_sealed_into_the_same_bytes() -> None:
 
 @pytest.mark.parametrize("kind", sorted(wire.kinds()))
 def test_every_kind_of_message_travels_in_an_envelope(kind: str) -> None:
-    data = wire.encode(messages()[kind])
+    data = wire.encode_message(messages()[kind])
     assert opened(seal(data, HERE, HOUSES["ash"], PEERS)) == data
 
 
@@ -384,7 +384,7 @@ def forgery(real: list[bytes], rng: random.Random) -> tuple[bytes, MessageId]:
 
 def test_ten_thousand_mutated_and_forged_envelopes_of_every_kind_are_refused() -> None:
     rng = random.Random(4)
-    real = [seal(wire.encode(message), HERE, HOUSES["ash"], PEERS) for message in messages().values()]
+    real = [seal(wire.encode_message(message), HERE, HOUSES["ash"], PEERS) for message in messages().values()]
     refused: Counter[type[Refused]] = Counter()
     for _ in range(10_000):
         data, place = forgery(real, rng)

@@ -27,11 +27,11 @@ from spinney.federation.seam import Message
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.envelopes import Rounds
 from spinney.house.keys import RoundKey
-from spinney.house.rounds import CoordinatorRound, Over
-from spinney.house.site_night import Part, SiteNights
+from spinney.house.rounds import CoordinatorSession, Over
+from spinney.house.site_night import RoundResult, SiteNights
 from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
-from spinney.storage.files import DiskFull, Memory
+from spinney.storage.files import DiskFull, RoundState
 from spinney.study.study import Study
 from tests.connectors.houses import PATIENCE, SITES, World, small_cohorts, small_study
 from tests.nights import coordinator_night, others, site_night
@@ -135,8 +135,8 @@ def test_an_exchange_that_goes_away_and_comes_back_costs_only_the_time(world: Wo
 def test_an_exchange_that_stays_away_calls_nobody_absent(world: World) -> None:
     world.patience = timedelta(seconds=1)
     coordinator = world.coordinator(timedelta(seconds=1))
-    desk = coordinator.desk
-    desk.publish("hello", 1, "note", lambda: b"", {})
+    channel = coordinator.channel
+    channel.publish("hello", 1, "note", lambda: b"", {})
     world.place.rename(world.folder / "away")
     with pytest.raises(TransientExchangeError, match="is gone: mount it or create it again"):
         coordinator.run()
@@ -266,7 +266,7 @@ def test_a_coordinator_that_falls_silent_voids_the_round_at_the_sites(world: Wor
     def off(*_: object) -> None:
         raise Stopped
 
-    monkeypatch.setattr(CoordinatorRound, "_replies", off)
+    monkeypatch.setattr(CoordinatorSession, "_replies", off)
     with pytest.raises(Stopped):
         world.coordinator().run()
     with pytest.raises(RoundVoid, match="has been silent for 0:00:01; this house keeps what it has"):
@@ -282,7 +282,7 @@ def village(tmp_path: Path) -> Village:
     return breast_village(tmp_path, SITES, schedule={"answer_minutes": 3, "opening_minutes": 3})
 
 
-def night(village: Village) -> dict[str, Part]:
+def night(village: Village) -> dict[str, RoundResult]:
     with others(village) as running:
         ended = {name: one.result() for name, one in running.items()}
     return {name: ended[name] for name in village.sites}
@@ -300,14 +300,14 @@ def test_sites_follow_a_coordinator_that_was_replaced_in_the_middle_of_a_round(
     class Lost(BaseException):
         """The machine has burnt."""
 
-    replies = CoordinatorRound._replies
+    replies = CoordinatorSession._replies
 
-    def fragile(self: CoordinatorRound, step: str, *rest: object) -> object:
+    def fragile(self: CoordinatorSession, step: str, *rest: object) -> object:
         if (self.round, step) == (1, "check"):
             raise Lost
         return replies(self, step, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(CoordinatorRound, "_replies", fragile)
+    monkeypatch.setattr(CoordinatorSession, "_replies", fragile)
 
     def replaced() -> object:
         with pytest.raises(Lost):
@@ -390,8 +390,8 @@ def test_after_a_void_round_its_keys_and_memory_are_gone_and_the_next_night_is_a
     with others(village, "cedar") as running:
         nights = SiteNights(read_site(village.site_file("cedar")))
         found = nights.await_opening()
-        desk = nights.desk(found.number, nights.papers.roster, found.digest)
-        desk.publish("join", 1, "nonsense", lambda: b"nonsense", {})
+        channel = nights.channel(found.number, nights.approvals.roster, found.digest)
+        channel.publish("join", 1, "nonsense", lambda: b"nonsense", {})
         ended = {name: one.result() for name, one in running.items()}
     assert ended["coordinator"]["void"].startswith("2 sites are left")
     assert ended["ash"].over.void.startswith("2 sites are left")
@@ -421,14 +421,14 @@ def test_after_a_night_no_file_of_any_house_holds_the_key_of_its_round(
         files = [path for path in folder.rglob("*") if path.is_file()]
         return {path.name for path in files if any(secret in path.read_bytes() for secret in secrets)}
 
-    forget, held = Memory.forget, set[str]()
+    forget, held = RoundState.forget, set[str]()
 
-    def looked_at(memory: Memory) -> None:
+    def looked_at(memory: RoundState) -> None:
         held.update(holders(memory.folder))
         forget(memory)
 
     monkeypatch.setattr(Rounds, "_key", seen)
-    monkeypatch.setattr(Memory, "forget", looked_at)
+    monkeypatch.setattr(RoundState, "forget", looked_at)
     night(village)
     assert len(secrets) == 1 + len(SITES)
     assert "key.bytes" in held  # it was there as long as the round lasted

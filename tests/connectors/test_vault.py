@@ -15,7 +15,7 @@ import pytest
 
 from spinney.cohort.vault import CohortRef, Vault, digest_of
 from spinney.errors import SourceFailed
-from spinney.storage.files import Memory
+from spinney.storage.files import RoundState
 from tests.connectors.conftest import ROOT
 from tests.connectors.made_up import NOW, study
 
@@ -130,7 +130,7 @@ def aged(ref: CohortRef) -> CohortRef:
 def test_a_cohort_of_a_round_that_is_not_over_is_not_forgotten(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     pinned, other = aged(vault.write(TABLE, study(), NOW)), aged(vault.write(TABLE.slice(1), study(), NOW))
-    memory = Memory(tmp_path / "rounds" / "stays" / "7")
+    memory = RoundState(tmp_path / "rounds" / "stays" / "7")
     memory["cohort"] = pinned.model_dump_json()
     assert vault.forget(timedelta(days=30)).cohorts == 1
     assert vault.cohorts("stays") == [pinned]

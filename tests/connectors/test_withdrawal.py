@@ -9,7 +9,7 @@ import pytest
 from spinney.connectors.exchange import Address, Exchange
 from spinney.connectors.mlflow import Registry, lineage_of
 from spinney.demo.federation import Village
-from spinney.house.approvals import Papers
+from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.withdrawal import Withdrawal, obey_withdrawals, publish_withdrawal
@@ -45,12 +45,12 @@ def exchange_of(village: Village) -> Exchange:
 
 def take_back(village: Village, site: str = "birch", round_: int = 1) -> Withdrawal:
     home = village.home(site)
-    return publish_withdrawal(Papers(home, "breast"), exchange_of(village), site, round_, KeyRing(home).identity())
+    return publish_withdrawal(Approvals(home, "breast"), exchange_of(village), site, round_, KeyRing(home).identity())
 
 
 def obey(village: Village, site: str = "ash") -> list[str]:
     home = village.home(site)
-    return obey_withdrawals(Papers(home, "breast"), exchange_of(village), registry_in(home), site)
+    return obey_withdrawals(Approvals(home, "breast"), exchange_of(village), registry_in(home), site)
 
 
 def owners(village: Village) -> set[str]:

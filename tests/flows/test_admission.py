@@ -147,11 +147,11 @@ def test_an_answer_that_comes_after_the_next_night_is_about_its_own(
 
 
 def test_a_steward_is_asked_because_of_the_study_or_the_site_or_the_form_also_after_a_restart(tmp_path: Path) -> None:
-    from spinney.flows.site_round import ADMISSION, SiteRound, is_manual
+    from spinney.flows.site_round import ADMISSION, SiteRoundInput, is_manual
 
     path = breast_village(tmp_path, SITES).site_file("ash")
     nights = SiteNights(read_site(path))
-    plain, wished = SiteRound(site=path), SiteRound(site=path, admission="manual")
+    plain, wished = SiteRoundInput(site=path), SiteRoundInput(site=path, admission="manual")
     assert not is_manual(nights, plain, 1)
     assert is_manual(nights, wished, 1)
     nights.memory(1)[ADMISSION] = "manual"

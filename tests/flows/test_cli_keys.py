@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.flows.cli import main
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 from spinney.house.keys import KEY_VARIABLE, Identity, KeyRing, fingerprint
 from spinney.house.roster import Rotation, read_document
 
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def log(home: Path) -> Audit:
     audit = Audit(home / "audit.jsonl")
     for number in range(3):
-        sent = Entry(direction="sent", kind="Description", peer="oak", study="wood", round=number + 1, bytes=800)
+        sent = AuditEntry(direction="sent", kind="Description", peer="oak", study="wood", round=number + 1, bytes=800)
         audit.append(sent, NIGHT)
     return audit
 
@@ -193,7 +193,7 @@ def test_a_log_is_compared_with_an_export_that_was_kept_elsewhere(log: Audit, tm
     assert spinney("audit", "verify", "--against", kept).exit_code == 0
     log.path.unlink()
     log.head_path.unlink()
-    log.append(Entry(direction="noted", kind="x", words="Nothing ever left."), NIGHT)
+    log.append(AuditEntry(direction="noted", kind="x", words="Nothing ever left."), NIGHT)
     assert spinney("audit", "verify").exit_code == 0
     answer = spinney("audit", "verify", "--against", kept)
     assert (answer.exit_code, answer.stderr) == (2, "line 1 is not what it was\nline 2 is missing\nline 3 is missing\n")

@@ -123,9 +123,9 @@ def test_the_schema_has_every_section_of_a_study():
 
 def test_no_color_is_respected(monkeypatch):
     module = ModuleType("painted")
-    module.command = click.Command("painted", callback=lambda: click.secho("red", fg="red"))
-    monkeypatch.setitem(sys.modules, "painted", module)
-    monkeypatch.setitem(main.lazy, "painted", ("painted:command", "Says red in red."))
+    module.painted = click.Command("painted", callback=lambda: click.secho("red", fg="red"))
+    monkeypatch.setitem(sys.modules, "spinney.flows.cli.painted", module)
+    monkeypatch.setitem(main.lazy, "painted", ("painted", "Says red in red."))
     assert CliRunner().invoke(main, ["painted"], color=True).output == "\x1b[31mred\x1b[0m\n"
     monkeypatch.setenv("NO_COLOR", "1")
     assert CliRunner().invoke(main, ["painted"], color=True).output == "red\n"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from spinney.demo.fhir_server import FhirServer
+from spinney.demo.fhir_server import DemoFhirServer
 from spinney.flows.cli import main
 from spinney.house.doctor import LOCK, check_versions
 from spinney.house.keys import KEY_VARIABLE, KeyRing
@@ -253,7 +253,7 @@ def test_servers_that_are_dead_are_named_with_what_to_look_at(house: Path, monke
 
 
 def test_a_fhir_server_that_answers_is_fine(house: Path) -> None:
-    with FhirServer(house / "fhir") as server:
+    with DemoFhirServer(house / "fhir") as server:
         write_site(house, f"{{kind: fhir-rest, base_url: '{server.base_url}'}}")
         assert findings()["source"][0] == "ok"
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.flows.cli import main
-from spinney.house.approvals import Papers
+from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.keys import KEY_VARIABLE
 
@@ -77,7 +77,7 @@ def test_the_page_on_joining_shows_what_happens(folder: Path) -> None:
         assert [OF_THIS_RUN.sub("*", line) for line in real] == mask, command
         for on_page, here in zip(found(shown), found(real), strict=True):
             assert same.setdefault(on_page, here) == here, f"{on_page} stands for two things: {command}"
-    assert Papers(folder / "ash/home", "acute-care").roster.sites == ["ash", "elm"]
+    assert Approvals(folder / "ash/home", "acute-care").roster.sites == ["ash", "elm"]
     assert {Audit(folder / house / "home/audit.jsonl").verify().notes for house in ("oak", "ash", "beech", "elm")} == {
         ()
     }
@@ -104,12 +104,12 @@ def wood(folder: Path) -> Path:
     return folder
 
 
-def joined(wood: Path) -> Papers:
+def joined(wood: Path) -> Approvals:
     done("site join invite-ash.json --site ash/site.yaml")
     done("site approve wood --site ash/site.yaml --by officer")
     done("coordinator admit joining.json --coordinator oak/coordinator.yaml")
     done("site approve-roster --site ash/site.yaml")
-    return Papers(wood / "ash/home", "wood")
+    return Approvals(wood / "ash/home", "wood")
 
 
 @pytest.mark.parametrize("words", [["coordinator"], ["coordinator", "admit"], ["site"], ["site", "approve-roster"]])
@@ -126,15 +126,15 @@ def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> No
 def test_no_means_no(wood: Path) -> None:
     done("site join invite-ash.json --site ash/site.yaml")
     assert spinney("site approve wood --site ash/site.yaml", answer="n\n").exit_code == 1
-    assert Papers(wood / "ash/home", "wood").approval is None
+    assert Approvals(wood / "ash/home", "wood").approval is None
     assert spinney("coordinator admit joining.json --coordinator oak/coordinator.yaml", answer="n\n").exit_code == 1
-    assert Papers(wood / "oak/home", "wood").roster.sites == []
+    assert Approvals(wood / "oak/home", "wood").roster.sites == []
 
 
 def test_without_an_answer_nothing_is_approved(wood: Path) -> None:
     done("site join invite-ash.json --site ash/site.yaml")
     assert spinney("site approve wood --site ash/site.yaml", answer="").exit_code == 1
-    assert Papers(wood / "ash/home", "wood").approval is None
+    assert Approvals(wood / "ash/home", "wood").approval is None
 
 
 def test_an_invite_for_another_is_refused(wood: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_site_that_is_not_admitted_yet_is_told_so(wood: Path) -> None:  # noqa
 
 def test_nobody_is_admitted_without_an_invite(wood: Path) -> None:
     done("site join invite-ash.json --site ash/site.yaml")
-    (Papers(wood / "oak/home", "wood").folder / "invites/ash.json").unlink()
+    (Approvals(wood / "oak/home", "wood").folder / "invites/ash.json").unlink()
     assert "was not invited" in refused("coordinator admit joining.json --coordinator oak/coordinator.yaml")
 
 
@@ -192,13 +192,13 @@ def test_approving_again_says_that_it_is_approved(wood: Path) -> None:
 
 
 def test_a_changed_study_does_not_run_before_it_is_approved_again(wood: Path) -> None:
-    papers = joined(wood)
+    approvals = joined(wood)
     (wood / "study.yaml").write_text(STUDY + "forest: {trees: 7}\n")
     shown = spinney("site approve study.yaml --site ash/site.yaml", answer="n\n").stdout
     assert "forest.trees: 100 -> 7" in shown
-    assert papers.study.forest.trees == 100
+    assert approvals.study.forest.trees == 100
     done("site approve study.yaml --site ash/site.yaml")
-    assert papers.study.forest.trees == 7
+    assert approvals.study.forest.trees == 7
 
 
 def test_scripts_read_roster_and_studies_as_json(wood: Path) -> None:

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from spinney.errors import SourceFailed, SpinneyError
-from spinney.tasks.guarded import StepFailed, quiet
+from spinney.tasks.guarded import StepFailed, guarded
 
 FLOWS = {
     "site_round": "read_site",
@@ -42,7 +42,7 @@ def convert(otherwise: SpinneyError | None) -> None:
 
 @pytest.mark.parametrize("ours", [None, SourceFailed("the file can't be read")])
 def test_an_error_that_is_told_takes_along_no_error_that_it_came_from(ours: SpinneyError | None):
-    with pytest.raises(SpinneyError) as told, quiet():
+    with pytest.raises(SpinneyError) as told, guarded():
         convert(ours)
     assert told.value.__cause__ is told.value.__context__ is None
     assert isinstance(told.value, SourceFailed if ours else StepFailed)

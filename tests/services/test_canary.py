@@ -151,9 +151,9 @@ def flow(nights: Nights) -> str:
     """The site's night as a flow: how the server shows its end."""
     from prefect.client.orchestration import get_client
 
-    from spinney.flows.site_round import SiteRound, site_round
+    from spinney.flows.site_round import SiteRoundInput, site_round
 
-    ended: Any = site_round(SiteRound(site=nights.village.site_file(nights.site)), return_state=True)
+    ended: Any = site_round(SiteRoundInput(site=nights.village.site_file(nights.site)), return_state=True)
     with get_client(sync_client=True) as client:
         state = client.read_flow_run(ended.state_details.flow_run_id).state
     assert state is not None
@@ -201,15 +201,15 @@ def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
 
 def troubled_round(nights: Nights) -> None:
     """Round 1: errors that quote between two steps and within one, then a kill with sealed bytes in the outbox."""
-    reply, read = rounds.SiteRound._reply, site_night.read_encoded
+    reply, read = rounds.SiteSession._reply, site_night.read_encoded
 
     def unreadable(cohort: CohortRef, study: Study) -> Any:
         if cohort.path.is_relative_to(nights.vault):
             raise ValueError(f"could not convert {WORDS['family name']} to {VALUE}")
         return read(cohort, study)
 
-    def quoting(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
-        if part.desk.me == nights.site and ask.step == "grow":
+    def quoting(part: rounds.SiteSession, ask: rounds.Ask, *rest: Any) -> None:
+        if part.channel.me == nights.site and ask.step == "grow":
             raise KeyError(f"{WORDS['family name']}, {WORDS['given name']}: {VALUE}")
         reply(part, ask, *rest)
 
@@ -218,7 +218,7 @@ def troubled_round(nights: Nights) -> None:
             patch.setattr(site_night, "read_encoded", unreadable)
             nights.shown["flow"] = flow(nights)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rounds.SiteRound, "_reply", quoting)
+            patch.setattr(rounds.SiteSession, "_reply", quoting)
             nights.shown["step"] = flow(nights)
         assert end_of(start_house(nights.village, nights.site, {KILL_AT: "before publish score"}), LONGEST) == -9
         assert end_of(start_house(nights.village, nights.site, {}), LONGEST) == 0

@@ -31,12 +31,16 @@ def over(tmp_path_factory: pytest.TempPathFactory, prefect_server: PrefectServer
 
 def night(village: Village) -> dict[str, dict[str, Any]]:
     """All houses at once, in threads."""
-    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
-    from spinney.flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
+    from spinney.flows.site_round import SiteRoundInput, site_round
 
     with ThreadPoolExecutor(len(village.sites) + 1) as pool:
-        running = {name: pool.submit(site_round, SiteRound(site=village.site_file(name))) for name in village.sites}
-        running["coordinator"] = pool.submit(coordinator_round, CoordinatorRound(coordinator=village.coordinator_file))
+        running = {
+            name: pool.submit(site_round, SiteRoundInput(site=village.site_file(name))) for name in village.sites
+        }
+        running["coordinator"] = pool.submit(
+            coordinator_round, CoordinatorRoundInput(coordinator=village.coordinator_file)
+        )
         return {name: future.result() for name, future in running.items()}
 
 
@@ -48,7 +52,7 @@ def champion(village: Village, name: str) -> Any:
 
 
 def test_a_night_of_flows_gives_the_simulation_s_model_and_one_version_each(over: Night) -> None:
-    from spinney.flows.site_round import SiteRound, site_round
+    from spinney.flows.site_round import SiteRoundInput, site_round
 
     village, results = over
     study = breast_study(schedule={"answer_minutes": 5, "opening_minutes": 5})
@@ -58,7 +62,7 @@ def test_a_night_of_flows_gives_the_simulation_s_model_and_one_version_each(over
         assert results[name]["choice"]["model"] == reference.outcomes[name].model.digest
         assert champion(village, name).number == 1
         assert (village.home(name) / "reports" / "breast" / "round-1.html").exists()
-    again = site_round(SiteRound(site=village.site_file("ash"), number=1))
+    again = site_round(SiteRoundInput(site=village.site_file("ash"), number=1))
     assert again == results["ash"]
 
 

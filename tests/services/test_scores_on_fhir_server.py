@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from spinney.configuration.scores import ScoresFhir
-from spinney.scoring.scores import Score, Source
+from spinney.scoring.scores import Score, ScoredBy
 from spinney.scoring.write_fhir import write_fhir
 from tests.servers.fhir_npm import serving
 from tests.spinney.federations import study
@@ -19,7 +19,7 @@ from tests.spinney.federations import study
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 
 NOW = datetime(2026, 3, 14, 2, 30, tzinfo=UTC)
-SOURCE = Source("wood", 3, "ab" * 32)
+SOURCE = ScoredBy("wood", 3, "ab" * 32)
 PATIENTS = [f"p{number}" for number in range(60)]
 
 

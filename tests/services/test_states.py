@@ -20,7 +20,7 @@ from spinney.demo.federation import COORDINATOR, Village
 from spinney.house import rounds
 from spinney.house.audit import Audit
 from spinney.house.nights import HouseNights
-from spinney.storage.files import Memory, room_in
+from spinney.storage.files import RoundState, room_in
 from tests.nights import coordinator_night, leave_old, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
@@ -51,13 +51,13 @@ def flow_of(village: Village, house: str) -> Shown:
     """One night of a house as a flow, and what the server says of it afterwards."""
     from prefect.client.orchestration import get_client
 
-    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
-    from spinney.flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
+    from spinney.flows.site_round import SiteRoundInput, site_round
 
     if house == COORDINATOR:
-        ended: Any = coordinator_round(CoordinatorRound(coordinator=village.coordinator_file), return_state=True)
+        ended: Any = coordinator_round(CoordinatorRoundInput(coordinator=village.coordinator_file), return_state=True)
     else:
-        ended = site_round(SiteRound(site=village.site_file(house)), return_state=True)
+        ended = site_round(SiteRoundInput(site=village.site_file(house)), return_state=True)
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(ended.state_details.flow_run_id)
     assert run.state is not None
@@ -135,19 +135,19 @@ def too_few(folder: Path) -> Story:
 def slow_and_lost(folder: Path) -> Story:
     """elm answers too late, and cedar loses power while it grows; three others are enough. The next night all go on."""
     village = made_village(folder, ("ash", "birch", "cedar", "elm", "fir"))
-    reply = rounds.SiteRound._reply
+    reply = rounds.SiteSession._reply
     decided = village.home(COORDINATOR) / "rounds" / "breast" / "1" / "answers-001.text"
 
-    def slow_or_lost(part: rounds.SiteRound, ask: rounds.Ask, *rest: Any) -> None:
-        if (part.desk.me, part.desk.round, ask.step) == ("elm", 1, "join"):
+    def slow_or_lost(part: rounds.SiteSession, ask: rounds.Ask, *rest: Any) -> None:
+        if (part.channel.me, part.channel.round, ask.step) == ("elm", 1, "join"):
             wait_until(decided.exists, LONGEST)
-        if (part.desk.me, part.desk.round, ask.step) == ("cedar", 1, "grow"):
+        if (part.channel.me, part.channel.round, ask.step) == ("cedar", 1, "grow"):
             raise PowerCut
         reply(part, ask, *rest)
 
     with ThreadPoolExecutor(6) as pool:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rounds.SiteRound, "_reply", slow_or_lost)
+            patch.setattr(rounds.SiteSession, "_reply", slow_or_lost)
             running = begin(pool, village, ("elm",), ("ash", "birch", "cedar", "fir"))
             with pytest.raises(PowerCut):
                 running.pop("cedar").result(LONGEST)
@@ -172,16 +172,16 @@ def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:
     """The disk of ash is full when it begins round 1, and the coordinator's machine burns in the middle of it."""
     village = breast_village(folder, ("ash", "birch", "fir"), schedule=LONG, trees=4)
     registry_in(village.home("ash"))
-    remember, replies, full = Memory.__setitem__, rounds.CoordinatorRound._replies, [village.home("ash")]
+    remember, replies, full = RoundState.__setitem__, rounds.CoordinatorSession._replies, [village.home("ash")]
 
-    def without_room(memory: Memory, key: str, value: Any) -> None:
+    def without_room(memory: RoundState, key: str, value: Any) -> None:
         with room_in(memory.folder):
             if key == "cohort" and full and memory.folder.is_relative_to(full[0]):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         remember(memory, key, value)
 
-    def on_fire(asking: rounds.CoordinatorRound, step: str, *rest: Any) -> Any:
-        if asking.desk.home == village.home(COORDINATOR) and (asking.round, step) == (1, "check"):
+    def on_fire(asking: rounds.CoordinatorSession, step: str, *rest: Any) -> Any:
+        if asking.channel.home == village.home(COORDINATOR) and (asking.round, step) == (1, "check"):
             raise PowerCut
         return replies(asking, step, *rest)
 
@@ -198,8 +198,8 @@ def full_and_replaced(folder: Path) -> dict[str, list[Shown]]:
         return [flow_of(village, COORDINATOR)]
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(4) as pool:
-        patch.setattr(Memory, "__setitem__", without_room)
-        patch.setattr(rounds.CoordinatorRound, "_replies", on_fire)
+        patch.setattr(RoundState, "__setitem__", without_room)
+        patch.setattr(rounds.CoordinatorSession, "_replies", on_fire)
         others = [pool.submit(site_night, village, name) for name in ("birch", "fir")]
         running = {"ash": pool.submit(ash), COORDINATOR: pool.submit(coordinator)}
         assert {one.result(LONGEST).number for one in others} == {2}

@@ -80,12 +80,14 @@ def write_patients(database: URL, patients: pd.DataFrame, how: Any) -> None:
 
 def night(village: Village, sites: Sequence[str] = SITES) -> dict[str, dict[str, Any]]:
     """The flows of the coordinator and of some sites, all at once."""
-    from spinney.flows.coordinator_round import CoordinatorRound, coordinator_round
-    from spinney.flows.site_round import SiteRound, site_round
+    from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
+    from spinney.flows.site_round import SiteRoundInput, site_round
 
     with ThreadPoolExecutor(len(sites) + 1) as pool:
-        running = {name: pool.submit(site_round, SiteRound(site=village.site_file(name))) for name in sites}
-        running[COORDINATOR] = pool.submit(coordinator_round, CoordinatorRound(coordinator=village.coordinator_file))
+        running = {name: pool.submit(site_round, SiteRoundInput(site=village.site_file(name))) for name in sites}
+        running[COORDINATOR] = pool.submit(
+            coordinator_round, CoordinatorRoundInput(coordinator=village.coordinator_file)
+        )
         return {name: future.result() for name, future in running.items()}
 
 

@@ -14,7 +14,7 @@ from spinney.federation.seam import Message, SitePart
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import parts_by_hash, parts_by_seed
-from spinney.simulate import InProcess, Post, houses_of
+from spinney.simulate import InProcess, LocalMail, houses_of
 from spinney.study.study import Study
 
 SITES = ("ash", "beech", "cedar", "elm")
@@ -75,7 +75,7 @@ class Wood(InProcess):
         round: int = 1,
         **kwargs: Any,
     ) -> None:
-        self.study, self.post = wood, Post()
+        self.study, self.post = wood, LocalMail()
         self.houses = houses_of(wood, people, self.post, round)
         super().__init__(wood, self.houses, round=round, **kwargs)
         self._parts |= {name: part(self.houses[name]) for name, part in (parts or {}).items()}

@@ -50,7 +50,7 @@ class StumpSite(BofrfSite):
 
     def grown(self) -> bytes:
         house = self.house
-        house.memory["forest"] = codec.encode(STUMPS[house.name], self.rounding)
+        house.memory["forest"] = codec.pack_forest(STUMPS[house.name], self.rounding)
         unseen = np.ones((len(self.training), 1), dtype=bool)
         unseen[list(self.seen)] = False
         house.memory["unseen"] = unseen

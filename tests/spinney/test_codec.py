@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.errors import TreeRefused
-from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, decode, encode, grid_digest
+from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, grid_digest, pack_forest, unpack_forest
 from spinney.forest.export import Rounding
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join
@@ -116,7 +116,7 @@ def slow_leaf(tree, row):
 def assert_refused_or_valid(data, grid=GRID, limits=LIMITS):
     """The only two things that may happen to a stranger's bytes. Says whether they were taken."""
     try:
-        forest = decode(data, grid, limits)
+        forest = unpack_forest(data, grid, limits)
     except TreeRefused:
         return False
     assert_valid(forest, grid, limits)
@@ -140,19 +140,19 @@ def same(one, other):
 def test_what_goes_in_comes_out(grid, seed, trees, depth, density):
     forest = random_forest(grid, seed, trees, depth, density)
     if len(forest.feature) <= LIMITS.nodes:
-        back = decode(encode(forest, grid), grid, LIMITS)
+        back = unpack_forest(pack_forest(forest, grid), grid, LIMITS)
         assert same(back, forest)
         assert back.digests == forest.digests
 
 
 def test_equal_forests_have_equal_bytes():
-    assert encode(random_forest(GRID, 1), GRID) == encode(random_forest(GRID, 1), GRID)
+    assert pack_forest(random_forest(GRID, 1), GRID) == pack_forest(random_forest(GRID, 1), GRID)
 
 
 def test_another_version_is_refused_by_its_number():
     _, raw = streams_of(stump())
     with pytest.raises(TreeRefused, match="version 2; this house reads version 1"):
-        decode(message(1, 3, raw, version=2), GRID, LIMITS)
+        unpack_forest(message(1, 3, raw, version=2), GRID, LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,18 @@ def test_another_version_is_refused_by_its_number():
 )
 def test_a_forest_on_another_grid_is_refused(foreign):
     with pytest.raises(TreeRefused, match="another study"):
-        decode(encode(random_forest(GRID, 1), GRID), foreign, LIMITS)
+        unpack_forest(pack_forest(random_forest(GRID, 1), GRID), foreign, LIMITS)
 
 
 def test_thresholds_off_the_grid_do_not_leave_the_house():
     forest = random_forest(GRID, 1)
     moved = Forest(forest.feature, forest.threshold + 1e-5, forest.missing_left, forest.probability)
     with pytest.raises(TreeRefused, match="grid"):
-        encode(moved, GRID)
+        pack_forest(moved, GRID)
 
 
 def test_a_plain_stump_passes():
-    forest = decode(stump(), GRID, LIMITS)
+    forest = unpack_forest(stump(), GRID, LIMITS)
     assert forest.feature.tolist() == [0, LEAF, LEAF]
     assert forest.threshold.tolist() == [0.5, 0, 0]
     assert forest.probability.tolist() == [0, 0.1, 0.9]
@@ -213,7 +213,7 @@ def test_a_plain_stump_passes():
 )
 def test_a_forged_stump_is_refused_with_the_reason(attack, reason):
     with pytest.raises(TreeRefused, match=reason):
-        decode(stump(**attack), GRID, LIMITS)
+        unpack_forest(stump(**attack), GRID, LIMITS)
 
 
 @pytest.mark.parametrize("count", [2**31 - 1, 2**31, 2**32 - 1])
@@ -222,38 +222,38 @@ def test_huge_and_negative_counts_in_the_header_are_refused(place, count):
     data = bytearray(stump())
     data[place] = struct.pack("<I", count)
     with pytest.raises(TreeRefused):
-        decode(bytes(data), GRID, LIMITS)
+        unpack_forest(bytes(data), GRID, LIMITS)
 
 
 @pytest.mark.parametrize("data", [b"", b"SPNY", b"\x80\x04\x95pickle" * 9, MAGIC + bytes(HEADER.size), bytes(64)])
 def test_what_is_no_forest_is_refused(data):
     with pytest.raises(TreeRefused):
-        decode(data, GRID, LIMITS)
+        unpack_forest(data, GRID, LIMITS)
 
 
 def test_every_truncation_is_refused():
-    data = encode(random_forest(GRID, 3), GRID)
+    data = pack_forest(random_forest(GRID, 3), GRID)
     for end in range(len(data)):
         with pytest.raises(TreeRefused):
-            decode(data[:end], GRID, LIMITS)
+            unpack_forest(data[:end], GRID, LIMITS)
 
 
 @pytest.mark.parametrize("tail", [b"\0", b"x" * 100, zlib.compress(b"more")])
 def test_bytes_behind_the_end_are_refused(tail):
     with pytest.raises(TreeRefused, match="length"):
-        decode(stump() + tail, GRID, LIMITS)
+        unpack_forest(stump() + tail, GRID, LIMITS)
 
 
 def test_input_longer_than_the_limit_is_refused_unread():
     with pytest.raises(TreeRefused, match="more than the limit"):
-        decode(bytes(LIMITS.message_bytes + 1), GRID, LIMITS)
+        unpack_forest(bytes(LIMITS.message_bytes + 1), GRID, LIMITS)
 
 
 def test_a_packed_part_with_a_dictionary_is_refused():
     packer = zlib.compressobj(zdict=b"words that the reader doesn't have")
     packed = packer.compress(streams_of(stump())[1]) + packer.flush()
     with pytest.raises(TreeRefused, match="damaged"):
-        decode(stump()[: HEADER.size] + packed, GRID, LIMITS)
+        unpack_forest(stump()[: HEADER.size] + packed, GRID, LIMITS)
 
 
 @pytest.mark.parametrize("depth", [9, 10, 5000])
@@ -262,13 +262,13 @@ def test_a_chain_deeper_than_the_limit_is_refused(side, depth):
     bits = [1] * depth + [0] * (depth + 1) if side == "left" else [1, 0] * depth + [0]
     chain = crafted(bits, [0] * depth, [0] * depth, [1] * depth, [1] * (depth + 1), 1, 2 * depth + 1)
     with pytest.raises(TreeRefused, match="deeper than the limit of 8"):
-        decode(chain, GRID, LIMITS)
+        unpack_forest(chain, GRID, LIMITS)
 
 
 def test_a_chain_just_within_the_limit_passes():
     depth = LIMITS.depth
     chain = crafted([1, 0] * depth + [0], [0] * depth, [0] * depth, [1] * depth, [1] * (depth + 1), 1, 2 * depth + 1)
-    assert len(decode(chain, GRID, LIMITS).feature) == 2 * depth + 1
+    assert len(unpack_forest(chain, GRID, LIMITS).feature) == 2 * depth + 1
 
 
 @pytest.mark.parametrize("column", range(len(GRID.steps)))
@@ -277,13 +277,13 @@ def test_every_threshold_code_that_passes_is_an_ordinary_number_within_the_range
     codes = range(most + 1)
     stumps = len(codes)
     data = crafted([1, 0, 0] * stumps, [column] * stumps, [0] * stumps, codes, [0, 9] * stumps, stumps, 3 * stumps)
-    thresholds = decode(data, GRID, Limits(trees=stumps, depth=1)).threshold[::3]
+    thresholds = unpack_forest(data, GRID, Limits(trees=stumps, depth=1)).threshold[::3]
     assert np.array_equal(thresholds, np.arange(most + 1) * GRID.steps[column])
     assert thresholds[1:].min() > 1e-6
     assert thresholds.max() <= 1.2  # the grid may overhang the range by half a step
     if most < 65_535:
         with pytest.raises(TreeRefused, match="threshold"):
-            decode(stump(features=[column], thresholds=[most + 1]), GRID, LIMITS)
+            unpack_forest(stump(features=[column], thresholds=[most + 1]), GRID, LIMITS)
 
 
 @pytest.mark.parametrize("grid", [GRID, COARSE], ids=["fine", "coarse"])
@@ -306,7 +306,7 @@ def peak_of_decoding(data, limits):
     tracemalloc.start()
     try:
         with pytest.raises(TreeRefused):
-            decode(data, GRID, limits)
+            unpack_forest(data, GRID, limits)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -334,10 +334,10 @@ def test_a_bomb_of_the_allowed_size_stays_within_the_declared_memory(depth):
 
 def test_an_honest_forest_of_the_allowed_size_stays_within_the_declared_memory():
     forest = random_forest(GRID, 5, trees=40, density=1.0)
-    data = encode(forest, GRID)
+    data = pack_forest(forest, GRID)
     limits = Limits(trees=40, depth=8, nodes=len(forest.feature))
     tracemalloc.start()
-    decode(data, GRID, limits)
+    unpack_forest(data, GRID, limits)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < limits.memory_bytes
@@ -361,7 +361,7 @@ def test_random_streams_under_a_fitting_header_are_refused_or_valid(trees, split
 
 def test_thousands_of_damaged_messages_are_refused_or_valid():
     rng = np.random.default_rng(0)
-    whole = encode(random_forest(GRID, 8, trees=3, depth=5), GRID)
+    whole = pack_forest(random_forest(GRID, 8, trees=3, depth=5), GRID)
     taken = sum(assert_refused_or_valid(mutated(whole, rng)) for _ in range(3000))
     assert taken < 30  # nearly all damage shows in the checksum of the packed part
 
@@ -369,7 +369,7 @@ def test_thousands_of_damaged_messages_are_refused_or_valid():
 def test_thousands_of_forged_streams_are_refused_or_valid():
     rng = np.random.default_rng(1)
     forest = random_forest(GRID, 8, trees=3, depth=4)
-    _, raw = streams_of(encode(forest, GRID))
+    _, raw = streams_of(pack_forest(forest, GRID))
     taken = 0
     for _ in range(4000):
         forged = mutated(raw, rng, keep_length=True)
@@ -403,5 +403,5 @@ def mutated(data, rng, keep_length=False):
 
 def test_many_forests_in_one_message_keep_their_order():
     forests = [random_forest(GRID, seed, trees=2) for seed in range(5)]
-    back = decode(encode(join(forests), GRID), GRID, LIMITS)
+    back = unpack_forest(pack_forest(join(forests), GRID), GRID, LIMITS)
     assert back.digests == tuple(digest for forest in forests for digest in forest.digests)

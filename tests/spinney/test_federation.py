@@ -13,11 +13,11 @@ from spinney.errors import Refused, RoundVoid
 from spinney.federation import secure_sum
 from spinney.federation.forest_site import forest_digest, seed_of
 from spinney.federation.messages import GrownForest, GrowOrder, Invitation, Manifest
-from spinney.federation.seam import Decline, House, Message, Parcel, SitePart
+from spinney.federation.seam import Decline, Message, Parcel, SiteContext, SitePart
 from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.tree import join
-from spinney.simulate import Post, simulate
+from spinney.simulate import LocalMail, simulate
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
 
 
@@ -261,12 +261,12 @@ def garbage(_site):
 
 
 def another_grid(site):
-    return codec.encode(site.own_forest(), Rounding(site.rounding.steps, 2 * site.rounding.probability))
+    return codec.pack_forest(site.own_forest(), Rounding(site.rounding.steps, 2 * site.rounding.probability))
 
 
 def too_many_trees(site):
     mine = site.own_forest()
-    return codec.encode(join([mine, mine]), site.rounding)
+    return codec.pack_forest(join([mine, mine]), site.rounding)
 
 
 @pytest.mark.parametrize("forgery", [garbage, another_grid, too_many_trees])
@@ -324,7 +324,7 @@ def test_a_copy_of_one_s_own_tree_has_no_second_vote(wood, people):
     class Twins(BofrfSite):
         def grown(self):
             super().grown()
-            self.house.memory["forest"] = packed = codec.encode(join([self.own_forest()[0]] * 4), self.rounding)
+            self.house.memory["forest"] = packed = codec.pack_forest(join([self.own_forest()[0]] * 4), self.rounding)
             return packed
 
     federation = Wood(wood, people, parts={"elm": Twins})
@@ -381,7 +381,7 @@ def test_a_site_that_answers_something_else_is_left_out(wood, people):
 
 
 def test_a_parcel_is_readable_by_its_recipients_only():
-    post = Post()
+    post = LocalMail()
     parcel = post.of("ash").post(b"trees", ["beech"])
     assert post.of("beech").fetch(parcel) == post.of("ash").fetch(parcel) == b"trees"
     with pytest.raises(Refused, match="no parcel of ash for cedar"):
@@ -389,17 +389,17 @@ def test_a_parcel_is_readable_by_its_recipients_only():
 
 
 def test_nobody_can_make_another_site_s_parcel_unreadable_by_posting_the_same():
-    post = Post()
+    post = LocalMail()
     parcel = post.of("ash").post(b"trees", ["beech", "cedar"])
     post.of("cedar").post(b"trees", [])
     assert post.of("beech").fetch(parcel) == b"trees"
 
 
 def test_a_parcel_that_is_not_what_was_announced_is_refused(wood, people):
-    post = Post()
+    post = LocalMail()
     parcel = post.of("ash").post(b"trees", ["beech"])
     post.contents[parcel.sender, parcel.digest] = (frozenset({"beech"}), b"other")
-    house = House("beech", wood, 1, people["beech"], post.of("beech"), bytes, lambda *_: True)
+    house = SiteContext("beech", wood, 1, people["beech"], post.of("beech"), bytes, lambda *_: True)
     with pytest.raises(Refused, match="not what was announced"):
         house.open(parcel)
 

@@ -13,7 +13,7 @@ from spinney.algorithms import ALGORITHMS
 from spinney.choice.model import FederatedForest
 from spinney.choice.saved import read_words, restore, save
 from spinney.errors import Refused
-from spinney.federation.disclosure import check
+from spinney.federation.disclosure import check_message
 from spinney.federation.filling import fill_of, filled_means, means_of, told_sums
 from spinney.federation.messages import EnrolOrder, Invitation, PlainMeans, RingMeans
 from spinney.federation.seam import Message
@@ -219,12 +219,12 @@ def test_other_means_in_the_same_round_are_refused() -> None:
 )
 def test_a_site_says_no_more_than_its_characteristic_vector_would(reply: Message, rule: str) -> None:
     with pytest.raises(Refused, match=rule):
-        check(reply, wood(privacy={"secure_sum": "trusted-third-party"}))
+        check_message(reply, wood(privacy={"secure_sum": "trusted-third-party"}))
 
 
 def test_means_at_the_end_of_a_ring_are_rounded() -> None:
     with pytest.raises(Refused, match="rounded"):
-        check(RingMeans(np.full(4, 0.12345)), wood(privacy={"secure_sum": "ring"}))
+        check_message(RingMeans(np.full(4, 0.12345)), wood(privacy={"secure_sum": "ring"}))
 
 
 def test_missing_rates_travel_where_the_study_says_so() -> None:

@@ -122,7 +122,7 @@ def test_a_manifest_with_one_tree_twice_is_refused(wood, people):
     class Twins(BofrfSite):
         def grown(self):
             super().grown()
-            self.house.memory["forest"] = packed = codec.encode(join([self.own_forest()[0]] * 4), self.rounding)
+            self.house.memory["forest"] = packed = codec.pack_forest(join([self.own_forest()[0]] * 4), self.rounding)
             return packed
 
     def doubled(order):
@@ -464,7 +464,7 @@ def grows(forest_of):
         def grown(self):
             super().grown()
             memory, forged = self.house.memory, forest_of(self)
-            memory["forest"] = packed = codec.encode(forged, self.rounding)
+            memory["forest"] = packed = codec.pack_forest(forged, self.rounding)
             memory["unseen"] = memory["unseen"][:, [0] * len(forged)]
             return packed
 
@@ -490,7 +490,7 @@ def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(to
 def test_who_makes_trees_and_sees_totals_can_read_a_site_that_is_missing_on_another_night(wood, people, totals):
     def unnoticed(site):
         """The same trees, but for where missing values go, and there are none."""
-        old = codec.decode(first.houses["ash"].memory["forest"], site.rounding, site.limits)
+        old = codec.unpack_forest(first.houses["ash"].memory["forest"], site.rounding, site.limits)
         return replace(old, missing_left=old.missing_left ^ (old.feature != LEAF))
 
     first = Wood(wood, people, parts={"ash": grows(lambda site: site.own_forest())})

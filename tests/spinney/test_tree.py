@@ -77,7 +77,7 @@ WAYS_TO_WALK = {
     "model": lambda forest: FederatedForest.from_trees(
         forest, ["a"], np.ones(1), [Feature(name=f"x{place}", kind="binary") for place in range(COLUMNS)]
     ),
-    "codec": lambda forest: codec.encode(forest, Rounding(np.full(COLUMNS, 0.5), 0.01)),
+    "codec": lambda forest: codec.pack_forest(forest, Rounding(np.full(COLUMNS, 0.5), 0.01)),
     "one tree": lambda forest: forest[0],
     "some trees": lambda forest: forest.take([0]),
     "digests": lambda forest: forest.digests,

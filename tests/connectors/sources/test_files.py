@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from spinney.connectors.sources import TABLE, Pulled, Wanted
-from spinney.connectors.sources.files import Files, FilesSettings, kind_of
+from spinney.connectors.sources.files import Files, FilesSettings, resource_kind
 from spinney.errors import SourceFailed
 from tests.connectors.made_up import observation, patient, write
 
@@ -34,7 +34,7 @@ def pull(path: Path, staging: Path) -> Pulled:
     ],
 )
 def test_the_name_of_a_file_tells_its_resource_type(name: str, kind: str | None) -> None:
-    assert kind_of(Path(name)) == kind
+    assert resource_kind(Path(name)) == kind
 
 
 def test_files_named_after_a_type_are_used_where_they_are(tmp_path: Path) -> None:

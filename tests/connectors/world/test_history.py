@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.demo.history import History, NoSuchNight, end_of, make_history
+from spinney.demo.history import MadeUpHistory, NoSuchNight, end_of, make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.site import world_study
 from spinney.demo.table import finished_table
@@ -29,12 +29,12 @@ PLAUSIBLE = {
 
 
 @pytest.fixture(scope="module")
-def history() -> History:
+def history() -> MadeUpHistory:
     """The hospital that writes as the study does."""
     return make_history(make_hospitals(4, 1600, 3)[1], 3)
 
 
-def values(history: History, measure: str) -> pd.Series:
+def values(history: MadeUpHistory, measure: str) -> pd.Series:
     rows = history.events["Observation"]
     return rows.loc[rows["code"] == MEASURES[measure].code, "value"]
 

@@ -28,7 +28,7 @@ from tests.chaos.house import KILL_AT
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer
-from tests.traces import Marks, rows_of
+from tests.services.traces import Marks, rows_of
 
 pytestmark = [
     pytest.mark.service,

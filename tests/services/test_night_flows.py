@@ -10,9 +10,9 @@ import pytest
 from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import CHAMPION, Registry
 from spinney.demo.federation import Village
+from tests.federations import breast_study, breast_village, simulated
 from tests.nights import leave_old
 from tests.servers.prefect_server import PrefectServer
-from tests.villages import breast_study, breast_village, simulated
 
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
 

@@ -19,10 +19,10 @@ from spinney.flows.site_score import SiteScore, site_score
 from spinney.house.site_night import SiteNights
 from spinney.scoring.predictions import Predictions
 from spinney.scoring.score_night import NoChampion, watch
+from tests.federations import breast_village, registered
 from tests.nights import others
 from tests.servers.fhir_writes import FhirWrites
 from tests.servers.prefect_server import PrefectServer
-from tests.villages import breast_village, registered
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600), pytest.mark.usefixtures("prefect_server")]
 

@@ -21,10 +21,10 @@ from spinney.house import rounds
 from spinney.house.audit import Audit
 from spinney.house.nights import HouseNights
 from spinney.storage.files import RoundState, room_in
+from tests.federations import breast_village
 from tests.nights import coordinator_night, leave_old, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
-from tests.villages import breast_village
 
 pytestmark = [
     pytest.mark.service,

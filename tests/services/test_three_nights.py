@@ -22,9 +22,9 @@ from spinney.connectors.mlflow import CANDIDATE, CHAMPION, PREVIOUS, Registry, V
 from spinney.demo.federation import COORDINATOR, Village, found_village
 from spinney.demo.postgres import postgres_server
 from spinney.house.audit import Audit
+from tests.federations import SITES, breast_study, breast_table, deal
 from tests.servers.migrated import registry_in
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
-from tests.villages import SITES, breast_study, breast_table, deal
 
 pytestmark = [
     pytest.mark.service,

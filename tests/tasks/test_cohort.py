@@ -14,7 +14,7 @@ from spinney.cohort.pull import PullResult
 from spinney.cohort.vault import CohortRef
 from spinney.errors import CohortRejected, SourceFailed
 from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
-from tests.connectors.made_up import encounter, observation, patient, write
+from tests.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
 
 # Great Expectations imports modules that Python has deprecated

@@ -20,7 +20,7 @@ FLOWS = {
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_an_error_between_the_steps_of_a_flow_is_told_without_its_words(name: str, monkeypatch: pytest.MonkeyPatch):
-    module = import_module(f"flows.{name}")
+    module = import_module(f"spinney.flows.{name}")
 
     def quoting(*_: object) -> None:
         raise ValueError("could not convert 'Quibblewick, Z.'")

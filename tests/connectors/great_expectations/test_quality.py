@@ -209,7 +209,7 @@ def watch(event, arguments):
         seen.append(f"{event} {arguments[0]}")
 
 sys.addaudithook(watch)
-from spinney.cohort.check_result import Checked, check_cohort
+from spinney.cohort.check_result import check_cohort
 from spinney.cohort.vault import CohortRef
 from spinney.study.study import Study
 

@@ -236,12 +236,12 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from spinney.house.audit import Audit, Entry
+from spinney.house.audit import Audit, AuditEntry
 log, name, times = Audit(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(times):
-    log.append(Entry(direction="sent", kind="Done", peer=name, step=str(number)), datetime.now(UTC))
+    log.append(AuditEntry(direction="sent", kind="Done", peer=name, step=str(number)), datetime.now(UTC))
 """
 
 

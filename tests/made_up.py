@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import count
@@ -11,9 +12,12 @@ from typing import Any
 
 import pandas as pd
 
+from spinney.cohort.events import Staged, stage
 from spinney.cohort.pull import PullResult, pull
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings
+from spinney.connectors.duck import open_bench
+from spinney.connectors.sources import Pulled
 from spinney.study.study import Study
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -119,6 +123,23 @@ def site(folder: Path, **more: Any) -> SiteSettings:
     return SiteSettings.model_validate({"name": "made-up", "home": folder / "home", "source": source, **more})
 
 
+def staged(folder: Path, *lines: Any, kind: str = "Observation", timezone: str = "UTC") -> tuple[Staged, list[Any]]:
+    """What becomes of some lines, and the good events as (patient, code, time, until, recorded, value, text, unit)."""
+    source = folder / f"{kind}.ndjson"
+    source.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines))
+    with open_bench(folder, timezone) as bench:
+        result = stage(bench, Pulled({kind: (source,)}), folder)
+        path = result.patients or result.events[kind]
+        columns = (
+            "patient, birth, sex, died"
+            if kind == "Patient"
+            else 'patient, code, "time", "until", recorded, value, text, unit'
+        )
+        return result, bench.execute(
+            f"SELECT {columns} FROM read_parquet('{path}') WHERE reason IS NULL ORDER BY 3, place"
+        ).fetchall()
+
+
 def pulled(folder: Path, of: Study, resources: Iterable[Resource | str], **more: Any) -> PullResult:
     write(folder / "fhir", resources)
     return pull(of, site(folder, **more), now=NOW)
@@ -133,3 +154,34 @@ def frame(folder: Path, of: Study, resources: Iterable[Resource | str], **more: 
 # A stay in January, and a much later event that makes every label before it ripe.
 STAY = encounter("2023-01-01T10:00:00Z", "2023-01-10T10:00:00Z")
 RIPENER = encounter("2023-12-01T10:00:00Z", "2023-12-02T10:00:00Z", who="zoe", kind="AMB")
+WEIGHED = [patient(), STAY, RIPENER, observation("2023-01-05", 70.0)]
+
+# Weights on four days before the end of the stay on the 10th, 10:00.
+WEIGHTS = [
+    observation("2023-01-06T10:00:00Z", 70.0),
+    observation("2023-01-07T10:00:00Z", 74.0),
+    observation("2023-01-08T10:00:00Z", 71.0),
+    observation("2023-01-09T10:00:00Z", 79.0),
+]
+ORDERED = [feature(name, name) for name in ("mean", "std", "slope", "median", "last", "p10")]
+
+
+def crowd(people: int) -> list[Any]:
+    """A stay and thirty weights of each."""
+    chance = random.Random(3)
+    resources: list[Any] = []
+    for number in range(people):
+        who = f"p{number}"
+        resources += [patient(who), encounter("2023-03-01", f"2023-03-{10 + number % 9}T07:00:00Z", who=who)]
+        resources += [
+            observation(f"2023-0{1 + chance.randrange(3)}-{1 + chance.randrange(28):02d}", chance.gauss(70, 9), who=who)
+            for _ in range(30)
+        ]
+    return [*resources, RIPENER]
+
+
+def plain_study() -> Study:
+    """A study of finished tables: it has no definition."""
+    weight = {"name": "weight", "kind": "continuous", "range": [0, 300]}
+    height = {"name": "height", "kind": "continuous", "range": [0, 3]}
+    return Study.model_validate({"name": "plain", "features": [weight, height], "label": {"name": "outcome"}})

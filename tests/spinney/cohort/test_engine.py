@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from spinney.cohort import engine
-from spinney.cohort import selected_events as relevant
 from spinney.cohort.vault import Vault
 from spinney.errors import CohortRejected
 from tests.made_up import (
     GLUCOSE,
+    ORDERED,
     RIPENER,
     STAY,
     WEIGHT,
+    WEIGHTS,
     coded,
+    crowd,
     encounter,
     event,
     feature,
@@ -29,13 +31,6 @@ from tests.made_up import (
     study,
 )
 
-# Weights on four days before the end of the stay on the 10th, 10:00.
-WEIGHTS = [
-    observation("2023-01-06T10:00:00Z", 70.0),
-    observation("2023-01-07T10:00:00Z", 74.0),
-    observation("2023-01-08T10:00:00Z", 71.0),
-    observation("2023-01-09T10:00:00Z", 79.0),
-]
 VALUES = [70.0, 74.0, 71.0, 79.0]
 
 
@@ -238,14 +233,6 @@ def test_ripeness_goes_by_the_newest_data_and_not_by_the_calendar(tmp_path: Path
     assert pulled(tmp_path / "two", study(), [patient(), STAY, on_time]).report.rows == 1
 
 
-def test_events_from_the_future_are_not_used_and_make_nothing_ripe(tmp_path: Path) -> None:
-    resources = [patient(), STAY, RIPENER, *WEIGHTS, observation("2924-01-01", 70.0)]
-    report = pulled(tmp_path, study(), resources).report
-    assert report.unused == {("Observation", "in the future"): 1}
-    assert report.watermark is not None
-    assert report.watermark.year == 2023
-
-
 def test_only_rows_with_at_least_one_value_of_each_are_eligible(tmp_path: Path) -> None:
     of = study(feature("weight", "last"), feature("n", "count", codes=[GLUCOSE]), eligible={"values": ["weight", "n"]})
     people = [patient("ann"), patient("bob")]
@@ -274,29 +261,6 @@ def test_a_patient_who_died_before_prediction_time_is_left_out(tmp_path: Path) -
     assert report.left_out == {"died before prediction time": 1}
 
 
-def test_what_did_not_happen_is_not_used(tmp_path: Path) -> None:
-    wrong = observation("2023-01-09T11:00:00Z", 999.0, status="entered-in-error")
-    result = pulled(tmp_path, study(), [patient(), STAY, RIPENER, *WEIGHTS, wrong])
-    assert Vault(tmp_path / "home").read(result.cohort)["weight"].to_pylist() == [79.0]
-    assert result.report.unused == {("Observation", "did not happen"): 1}
-
-
-def crowd(people: int) -> list[Any]:
-    chance = random.Random(3)
-    resources: list[Any] = []
-    for number in range(people):
-        who = f"p{number}"
-        resources += [patient(who), encounter("2023-03-01", f"2023-03-{10 + number % 9}T07:00:00Z", who=who)]
-        resources += [
-            observation(f"2023-0{1 + chance.randrange(3)}-{1 + chance.randrange(28):02d}", chance.gauss(70, 9), who=who)
-            for _ in range(30)
-        ]
-    return [*resources, RIPENER]
-
-
-ORDERED = [feature(name, name) for name in ("mean", "std", "slope", "median", "last", "p10")]
-
-
 def test_the_order_of_the_files_does_not_matter_to_the_last_bit(tmp_path: Path) -> None:
     resources = crowd(60)
     digests = set()
@@ -305,18 +269,6 @@ def test_the_order_of_the_files_does_not_matter_to_the_last_bit(tmp_path: Path) 
         digests.add(pulled(tmp_path, study(*ORDERED), resources).cohort.digest)
         (tmp_path / "fhir").rename(tmp_path / f"fhir-{number}")
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("size", [100, 2])
-def test_buckets_of_patients_change_nothing_even_if_some_are_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    resources = crowd(40)
-    whole = pulled(tmp_path, study(*ORDERED), resources)
-    monkeypatch.setattr(relevant, "BUCKET_EVENTS", size)
-    (tmp_path / "fhir").rename(tmp_path / "once")
-    in_parts = pulled(tmp_path, study(*ORDERED), resources)
-    assert in_parts.cohort.digest == whole.cohort.digest
 
 
 @pytest.mark.parametrize("limit", ["CHUNK_READINGS", "CHUNK_CELLS"])
@@ -338,18 +290,6 @@ def test_a_table_that_does_not_fit_is_refused_before_it_is_built(tmp_path: Path)
         CohortRejected, match=r"the table has at most 1 MiB.*50 rows and 3,000 features make 1 MiB.*raise"
     ):
         pulled(tmp_path, study(*many), [*people, *stays, RIPENER, observation("2023-01-01", 1.0)], largest_table_mib=1)
-
-
-def test_a_code_without_a_match_is_named_with_what_looks_like_it(tmp_path: Path) -> None:
-    of = study(feature("weight", "last"), feature("x", "last", codes=["http://loinc.org|29463-9"]))
-    notes = pulled(tmp_path, of, [patient(), STAY, RIPENER, *WEIGHTS]).report.quoting
-    assert "LOINC 29463-9: 0 of 4 observations; nearest in your data: LOINC 29463-7 (4)" in notes
-
-
-def test_kinds_without_recording_times_are_named_in_the_report(tmp_path: Path) -> None:
-    report = pulled(tmp_path, study(), [patient(), STAY, RIPENER, *WEIGHTS]).report
-    assert report.unrecorded == {"Encounter": (2, 2), "Observation": (4, 4)}
-    assert any("Observation: 4 of 4 have no recording time" in note for note in report.notes)
 
 
 def test_without_any_index_event_the_message_says_where_to_look(tmp_path: Path) -> None:

@@ -10,31 +10,11 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from spinney.cohort.events import ROW_GROUP, Staged, stage
+from spinney.cohort.events import ROW_GROUP, stage
 from spinney.connectors.duck import open_bench
-from spinney.connectors.fhir.check import invalid_ids
-from spinney.connectors.fhir.shapes import SHAPES
 from spinney.connectors.sources import Pulled
 from spinney.errors import SourceFailed
-from tests.made_up import coded, encounter, event, observation, patient
-
-
-def staged(folder: Path, *lines: Any, kind: str = "Observation", timezone: str = "UTC") -> tuple[Staged, list[Any]]:
-    """What becomes of some lines, and the good events as (patient, code, time, until, recorded, value, text, unit)."""
-    source = folder / f"{kind}.ndjson"
-    source.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines))
-    with open_bench(folder, timezone) as bench:
-        result = stage(bench, Pulled({kind: (source,)}), folder)
-        path = result.patients or result.events[kind]
-        columns = (
-            "patient, birth, sex, died"
-            if kind == "Patient"
-            else 'patient, code, "time", "until", recorded, value, text, unit'
-        )
-        return result, bench.execute(
-            f"SELECT {columns} FROM read_parquet('{path}') WHERE reason IS NULL ORDER BY 3, place"
-        ).fetchall()
-
+from tests.made_up import coded, observation, patient, staged
 
 GOOD = observation("2023-01-01T10:00:00Z", 70.0)
 OTHER = observation("2023-01-03T10:00:00Z", 70.0)
@@ -107,11 +87,6 @@ def test_a_date_of_birth_does_not_move_with_the_time_zone(tmp_path: Path) -> Non
     assert str(people[0][1]) == "1960-05-17"
 
 
-def test_an_unknown_time_zone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed, match="Mars/Olympus is no time zone"):
-        open_bench(tmp_path, "Mars/Olympus")
-
-
 @pytest.mark.parametrize(
     "reference", ["Patient/ann", "https://fhir.example.org/r4/Patient/ann", "Patient/ann/_history/3", "urn:uuid:ann"]
 )
@@ -147,40 +122,6 @@ def test_values_of_all_kinds_are_read(tmp_path: Path, value: Any, number: float 
     assert events[0][5:7] == (number, words)
 
 
-def test_conditions_that_were_refuted_say_so_in_their_status(tmp_path: Path) -> None:
-    refuted = event("Condition", "2023-01-01", "sct|1", verificationStatus=coded("x|refuted"))
-    result, _ = staged(tmp_path, refuted, kind="Condition")
-    with open_bench(tmp_path) as bench:
-        path = result.events["Condition"]
-        assert bench.execute(f"SELECT status FROM read_parquet('{path}')").fetchall() == [("refuted",)]
-
-
-SAMPLES = {
-    "AllergyIntolerance": {"patient": {"reference": "Patient/ann"}, "code": coded("a|1"), "recordedDate": "2023-01-01"},
-    "DiagnosticReport": {"code": coded("a|1"), "effectiveDateTime": "2023-01-01"},
-    "Encounter": {"type": [coded("a|1")], "period": {"start": "2023-01-01"}},
-    "Immunization": {
-        "patient": {"reference": "Patient/ann"},
-        "vaccineCode": coded("a|1"),
-        "occurrenceDateTime": "2023-01-01",
-    },
-    "MedicationAdministration": {"medicationCodeableConcept": coded("a|1"), "effectivePeriod": {"start": "2023-01-01"}},
-    "MedicationDispense": {"medicationCodeableConcept": coded("a|1"), "whenHandedOver": "2023-01-01"},
-    "MedicationRequest": {"medicationCodeableConcept": coded("a|1"), "authoredOn": "2023-01-01"},
-    "MedicationStatement": {"medicationCodeableConcept": coded("a|1"), "effectiveDateTime": "2023-01-01"},
-    "Condition": {"code": coded("a|1"), "onsetPeriod": {"start": "2023-01-01"}},
-    "Observation": {"code": coded("a|1"), "effectivePeriod": {"start": "2023-01-01"}},
-    "Procedure": {"code": coded("a|1"), "performedPeriod": {"start": "2023-01-01"}},
-}
-
-
-@pytest.mark.parametrize("kind", sorted(SHAPES))
-def test_every_kind_of_resource_becomes_an_event(tmp_path: Path, kind: str) -> None:
-    resource = {"resourceType": kind, "id": "x", "subject": {"reference": "Patient/ann"}, **SAMPLES[kind]}
-    _, events = staged(tmp_path, resource, kind=kind)
-    assert [(row[0], row[1], str(row[2])) for row in events] == [("ann", "a|1", "2023-01-01 00:00:00")]
-
-
 def test_a_resource_that_several_files_hold_is_used_once_in_its_newest_version(tmp_path: Path) -> None:
     old = GOOD | {"meta": {"lastUpdated": "2023-01-01T00:00:00Z"}}
     new = GOOD | {"meta": {"lastUpdated": "2023-03-01T00:00:00Z"}, "valueQuantity": {"value": 75, "code": "kg"}}
@@ -207,11 +148,6 @@ def test_a_file_that_is_no_gzip_is_named_and_not_quoted(tmp_path: Path) -> None:
     assert "CANARY" not in str(failed.value)
 
 
-def test_an_encounter_has_its_class_and_both_ends(tmp_path: Path) -> None:
-    _, events = staged(tmp_path, encounter("2023-01-01T10:00:00Z", "2023-01-03T10:00:00Z"), kind="Encounter")
-    assert [str(row[3]) for row in events] == ["2023-01-03 10:00:00"]
-
-
 @pytest.mark.parametrize(
     ("said", "counts_as"), [("2024-01-10", "2024-01-10 23:59:59.999999"), ("2024-01", "None"), ("2024", "None")]
 )
@@ -229,9 +165,3 @@ def test_the_events_of_a_small_pull_are_enough_for_several_processors(tmp_path: 
     groups = parquet.read_metadata(result.events["Observation"]).num_row_groups
     assert result.read["Observation"] == 2 * ROW_GROUP
     assert groups > 1
-
-
-def test_an_id_that_is_no_text_and_nesting_without_end_are_no_valid_resources(tmp_path: Path) -> None:
-    path = tmp_path / "Observation.ndjson"
-    path.write_text("[" * 20_000 + "]" * 20_000 + '\n{"resourceType": "Observation", "id": "\\ud800"}\n')
-    assert invalid_ids({"Observation": (path,)}, "all", 10) == ({}, {"Observation": 2})

@@ -9,10 +9,10 @@ import pytest
 
 from spinney.algorithms import ALGORITHMS
 from spinney.choice.metrics import auroc
-from spinney.errors import RoundVoid
+from spinney.errors import Refused, RoundVoid
 from spinney.federation.seam import Decline, Message
 from spinney.rows.parts import Part
-from spinney.simulate import pooled_forest, simulate
+from spinney.simulate import LocalMail, pooled_forest, simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 
@@ -173,3 +173,18 @@ def test_the_pooled_forest_can_do_without_a_feature_at_some_sites(wood, people):
     model = pooled_forest(wood, {**people, "elm": cohort(wood, seed=3, absent=(0,))})
     test = cohort(wood, seed=3, absent=(0,)).rows(Part.TEST)
     assert np.isfinite(model.votes(test.X, np.ones_like(test.present))).all()
+
+
+def test_a_parcel_is_readable_by_its_recipients_only():
+    post = LocalMail()
+    parcel = post.of("ash").post(b"trees", ["beech"])
+    assert post.of("beech").fetch(parcel) == post.of("ash").fetch(parcel) == b"trees"
+    with pytest.raises(Refused, match="no parcel of ash for cedar"):
+        post.of("cedar").fetch(parcel)
+
+
+def test_nobody_can_make_another_site_s_parcel_unreadable_by_posting_the_same():
+    post = LocalMail()
+    parcel = post.of("ash").post(b"trees", ["beech", "cedar"])
+    post.of("cedar").post(b"trees", [])
+    assert post.of("beech").fetch(parcel) == b"trees"

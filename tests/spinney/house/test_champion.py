@@ -18,8 +18,9 @@ from spinney.house.site_night import RoundResult as Night
 from spinney.rows.parts import Part
 from spinney.study.study import Study
 from tests.federations import breast_study, breast_village
+from tests.nights import night
 from tests.servers.migrated import registry_in
-from tests.spinney.house.test_site_night import SITES, night
+from tests.spinney.house.houses import SITES
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def demo_folder(tmp_path):
 
 @pytest.mark.parametrize("words", [[], ["study"], ["study", "infer"], ["study", "check"], ["demo"], ["demo", "data"]])
 def test_help_is_there_before_anything_heavy_is_imported(words):
-    heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "yaml", "rich", "connectors"}
+    heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "yaml", "rich", "spinney.connectors"}
     code = (
         "import sys\nfrom spinney.flows.cli import main\n"
         f"main({[*words, '--help']!r}, standalone_mode=False)\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"

@@ -11,6 +11,7 @@ from spinney.flows.cli.demo_show import NightProgress, show
 from spinney.flows.demo.night import Doing
 from spinney.flows.demo.setting import World
 
+REPORT = Path("ash", "home", "reports", "heart", "round-2.html")
 FIGURE = {"value": 0.75, "low": 0.7, "high": 0.8}
 
 
@@ -35,7 +36,7 @@ def told(folder: Path, **changes: Any) -> dict[str, Any]:
         "folder": str(folder),
         "sites": {"ash": ash, "elm": few},
         "coordinator": {},
-        "reports": [str(folder / "ash/home/reports/heart/round-2.html")],
+        "reports": [str(folder / REPORT)],
         **changes,
     }
 
@@ -73,7 +74,7 @@ def test_places_are_said_as_they_can_be_typed_here(
     monkeypatch.chdir(tmp_path)
     show(told(tmp_path / "demo"), already=False)
     said = capsys.readouterr().out
-    assert line(said, "report")[1] == "demo/ash/home/reports/heart/round-2.html"
+    assert line(said, "report")[1] == str("demo" / REPORT)
     assert "audit show --home demo/ash/home" in said
 
 

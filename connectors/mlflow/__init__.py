@@ -21,8 +21,8 @@ from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, without
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
 from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
-from spinney.house.keys import locked
-from spinney.storage.files import private_folder, room_in
+from spinney.storage.files import room_in
+from spinney.storage.private import locked, private_folder
 from spinney.study.settings import Feature
 from spinney.study.study import Study
 

@@ -21,18 +21,52 @@ from pydantic import Field, field_validator, model_validator
 from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
+from spinney.connectors.sources import (
+    EVENT_COLUMNS,
+    PATIENT_COLUMNS,
+    TABLE,
+    Ask,
+    Progress,
+    Pulled,
+    Source,
+    SourceSettings,
+    Surroundings,
+    Wanted,
+    as_yaml,
+)
 from spinney.errors import SourceFailed
 from spinney.study.definition import Kind
-from spinney.study.settings import Settings
 
 BATCH = 20_000
 LONG_AGO = datetime(1850, 1, 1, tzinfo=UTC)
 CONNECT_SECONDS = 30
+PLAIN_COLUMNS = ("patient", "index_time")
+STARTER = """\
+# A database that SQLAlchemy reaches. It is only read, in one transaction. :since and :until bound the time.
+source:
+  kind: sql
+  url: {url}
+{secret}
+  # Columns: patient, birth, sex, died.
+  patients: |
+    SELECT patient, birth, sex, died FROM patients
+  # A query for each resource type that the study names. Columns: patient, code (as system|code), time, and where you
+  # have them until, recorded, value, text, unit, status, class.
+  events:
+    Encounter: |
+      SELECT patient, code, time, until, status, class FROM encounters WHERE time BETWEEN :since AND :until
+    Observation: |
+      SELECT patient, code, time, recorded, value, unit FROM observations WHERE time BETWEEN :since AND :until
+"""
 
 
-class SqlSettings(Settings):
+class SqlSettings(SourceSettings):
     """A database, and the queries that yield its part of the study."""
+
+    asks = (
+        Ask("url", "Address of the database, without a password, such as postgresql+psycopg://reader@db/his"),
+        Ask("secret_env", "Environment variable with the password (empty: none)", default=""),
+    )
 
     kind: Literal["sql"] = "sql"
     url: str = Field(description="SQLAlchemy address without a password, such as postgresql+psycopg://reader@db/his.")
@@ -60,6 +94,34 @@ class SqlSettings(Settings):
         if bool(self.events) == (self.table is not None):
             raise ValueError("sql needs either events (with patients) or table")
         return self
+
+    def open(self, where: Surroundings) -> Source:
+        return Sql(self, where.timezone)
+
+    def reach(self, where: Surroundings) -> str:
+        with Sql(self, where.timezone).connected() as connection:
+            return f"{connection.dialect.name} answers"
+
+    @property
+    def table_columns(self) -> tuple[str | None, str | None] | None:
+        return PLAIN_COLUMNS if self.table else None
+
+    def anchored(self, folder: Path) -> Self:
+        return self.model_copy(update={"url": below(folder, self.url)})
+
+    @classmethod
+    def starter(cls, answers: Mapping[str, str]) -> str:
+        variable = answers.get("secret_env")
+        secret = f"  password_env: {as_yaml(variable)}" if variable else "  # password_env: HIS_PASSWORD"
+        return STARTER.format(url=as_yaml(answers["url"]), secret=secret)
+
+
+def below(folder: Path, address: str) -> str:
+    """The address with SQLite's file, where it is relative, below the folder."""
+    url = make_url(address)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return address
+    return str(url.set(database=str(folder / url.database)))
 
 
 class Sql:
@@ -239,3 +301,6 @@ def _failed(kind: str, error: SQLAlchemyError) -> SourceFailed:
     return SourceFailed(
         f"query for {kind}: the database gave up with {type(cause).__name__}{code}; try it in a console"
     )
+
+
+SOURCE = SqlSettings

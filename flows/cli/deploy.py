@@ -59,6 +59,7 @@ def _house(role: Role, path: Path) -> ServedHouse:
 def _deploy(house: ServedHouse, as_json: bool) -> None:
     from spinney.flows.running.alerts import set_up
     from spinney.flows.running.plan import apply_plan, planned
+    from spinney.flows.served import VARIABLE
 
     deployments = planned(house)
     applied = apply_plan(house, deployments)
@@ -73,7 +74,10 @@ def _deploy(house: ServedHouse, as_json: bool) -> None:
     for name, schedule in schedules.items():
         click.echo(f"{name}: {', '.join(schedule) or 'no schedule'}")
     click.echo(f"alerts: {alerts}")
-    if not house.prefect.pool:
+    if house.prefect.pool:
+        served = json.dumps({house.role: [str(house.file)]})
+        click.echo(f"The pool's workers have to know where {house.name} is; start them with {VARIABLE}='{served}'")
+    else:
         click.echo(f"A process has to run them: spinney {house.role} serve --{house.role} {house.file}")
 
 

@@ -31,7 +31,8 @@ from spinney.flows.demo.prefect_server import (
     wait_until,
 )
 from spinney.flows.demo.setting import LOG, Tell, World, refuse_strangers
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 UP = "up.json"
 STARTS_WITHIN = 400.0

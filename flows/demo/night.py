@@ -25,7 +25,8 @@ from spinney.flows.demo.prefect_server import (
 )
 from spinney.flows.demo.setting import LOCK, Tell, World, found, refuse_strangers, tonight
 from spinney.storage import locks
-from spinney.storage.files import installation_folder, private_folder
+from spinney.storage.files import installation_folder
+from spinney.storage.private import private_folder
 
 LOOK_EVERY = 0.4
 UNNAMED = re.compile(r"-[0-9a-f]{3}$")  # what Prefect calls a task run before it starts

@@ -75,7 +75,6 @@ def planned(house: ServedHouse) -> list[RunnerDeployment]:
         known = {
             "house": house.name,
             "study": study.name,
-            "file": str(house.file),
             "tag": house.tag,
             "cron": study.schedule.cron,
             "timezone": study.schedule.timezone,

@@ -17,12 +17,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from spinney.base import Settings
+from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.errors import Refused, TreeRefused
 from spinney.federation.forest_site import ForestSite, forest_digest, present_only, seed_of
-from spinney.federation.gathering import ask, require, welcome
+from spinney.federation.gathering import ask, require
 from spinney.federation.messages import Done, GrownForest, GrowOrder
 from spinney.federation.seam import Algorithm, Federation, Message, Parcel
+from spinney.federation.welcome import welcome
 from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.score import abstains
@@ -143,7 +145,7 @@ class BoppidSite(ForestSite):
         silent = abstains(forest, house.cohort.present)
         pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen), silent)
         rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
-        house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
+        house.outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         return Done({})
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.errors import SourceFailed
 from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import columns_of
 from spinney.study.study import Study
 

@@ -16,7 +16,7 @@ from spinney.configuration.study_file import write_study
 from spinney.house.approvals import Approvals
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster, admit, found, invite, join
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 COORDINATOR = "coordinator"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.choice import metrics
+from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.choice.validate import folds_of
 from spinney.errors import Declined, Refused, TreeRefused
@@ -161,7 +162,7 @@ class ForestSite(FillingSite):
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
         pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
-        outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
+        outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         house.outcome = replace(outcome, map=order.map)
         if not house.study.privacy.share_metrics:
             return Done({})

@@ -14,7 +14,7 @@ from spinney.house.approvals import Approvals, NotApproved, decided, known_in
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.renewal import key_in_use, publish_roster
 from spinney.house.roster import Invite, Joining, Roster, RosterRefused, Rotation, RotationRefused
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 

@@ -26,7 +26,8 @@ from spinney.house.envelopes import Rounds
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster
 from spinney.storage import locks
-from spinney.storage.files import RoundState, private_folder, write_whole
+from spinney.storage.files import RoundState, write_whole
+from spinney.storage.private import private_folder
 
 RESULT = re.compile(r"^[1-9][0-9]{0,8}\.json$")
 

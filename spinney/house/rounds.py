@@ -17,7 +17,6 @@ from typing import Any
 
 import msgpack
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.incumbent import Incumbent
 from spinney.choice.personalise import Outcome
 from spinney.errors import Refused, RoundVoid, in_short
@@ -32,6 +31,7 @@ from spinney.house.envelopes import LARGEST, NotForUs
 from spinney.house.keys import check_round_key, verify
 from spinney.house.round_messages import Ask, Opening, Over, ask_name, orders_of
 from spinney.house.step_titles import title
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.study.study import Study
 

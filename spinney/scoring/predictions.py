@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spinney.errors import SourceFailed
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 COLUMNS = ("patient", "index_time", "probability", "decision")
 FILE = re.compile(r"^(\d+)-(\d+)\.parquet$")

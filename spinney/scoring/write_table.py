@@ -26,9 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from spinney.configuration.scores import ScoresTable
 from spinney.errors import SourceFailed
 from spinney.scoring.scores import Score, ScoredBy, in_batches
+from spinney.scoring.settings import ScoresTable
 
 BATCH = 1000
 KEY = ("study", "patient", "index_time")

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings
 from spinney.study.study import Study

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from spinney.cohort.pull import PullReport, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullReport
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.configuration.study_file import read_study

@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.errors import CohortRejected, SourceFailed, StudyInvalid

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from spinney.cohort.check_result import CheckResult, check_cohort
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult, check_table
 from spinney.errors import CohortRejected
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 # Great Expectations imports modules that Python has deprecated
@@ -210,7 +211,7 @@ def watch(event, arguments):
 
 sys.addaudithook(watch)
 from spinney.cohort.check_result import Checked, check_cohort
-from spinney.cohort.vault import CohortRef
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 class Counts:

@@ -15,11 +15,12 @@ from sqlalchemy import create_engine, text
 
 from spinney.choice.model import FederatedForest
 from spinney.cohort.handover import Handover
-from spinney.cohort.pull import OpenRows, pull_open
-from spinney.configuration.scores import ScoresFhir, ScoresTable
+from spinney.cohort.pull import pull_open
+from spinney.cohort.pull_report import OpenRows
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.errors import SourceFailed, StudyInvalid
 from spinney.scoring.scores import Score, ScoredBy, apply_model, to_write
+from spinney.scoring.settings import ScoresFhir, ScoresTable
 from spinney.scoring.write_fhir import assessment, write_fhir
 from spinney.scoring.write_table import _table, replace, write_table
 from spinney.simulate import pooled_forest

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine, text
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.configuration.study_file import read_study

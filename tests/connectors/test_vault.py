@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spinney.cohort.vault import CohortRef, Vault, digest_of
+from spinney.cohort.vault import Vault, digest_of
 from spinney.errors import SourceFailed
+from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import RoundState
 from tests.connectors.conftest import ROOT
 from tests.connectors.made_up import NOW, study

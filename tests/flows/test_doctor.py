@@ -19,8 +19,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.demo.fhir_server import DemoFhirServer
+from spinney.doctor.findings import LOCK, check_versions
 from spinney.flows.cli import main
-from spinney.house.doctor import LOCK, check_versions
 from spinney.house.keys import KEY_VARIABLE, KeyRing
 
 NOBODY = 65534
@@ -199,7 +199,7 @@ def test_an_exchange_that_may_only_be_read_is_wrong(house: Path, shared: Path) -
     user = os.geteuid()
     house.chmod(0o755)
     from spinney.configuration.site import read_site
-    from spinney.house.doctor_reach import Clocks, check_exchange
+    from spinney.doctor.reach import Clocks, check_exchange
 
     site = read_site("site.yaml")
     try:

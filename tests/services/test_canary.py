@@ -15,13 +15,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spinney.cohort.vault import CohortRef
 from spinney.demo.federation import Village, found_village
 from spinney.demo.history import make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.site import site_settings, world_study, write_data
 from spinney.house import envelopes as security
 from spinney.house import rounds, site_night
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 from tests.chaos.forked import end_of, start_house
 from tests.chaos.house import KILL_AT

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import AnySource, SiteSettings
 from spinney.configuration.study_file import read_study
 from spinney.connectors.sources import Wanted

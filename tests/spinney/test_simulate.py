@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.metrics import auroc
 from spinney.errors import RoundVoid
 from spinney.federation.seam import Decline, Message
+from spinney.plugins import ALGORITHMS
 from spinney.rows.parts import Part
 from spinney.simulate import pooled_forest, simulate
 from tests.spinney.federations import SITES, Wood, cohort, cohorts, study

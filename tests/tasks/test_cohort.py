@@ -10,9 +10,9 @@ import pytest
 from prefect import flow
 
 from spinney.cohort.encoded import encode_table, read_encoded
-from spinney.cohort.pull import PullResult
-from spinney.cohort.vault import CohortRef
+from spinney.cohort.pull_report import PullResult
 from spinney.errors import CohortRejected, SourceFailed
+from spinney.rows.cohort_ref import CohortRef
 from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
 from tests.connectors.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble

@@ -28,6 +28,7 @@ _ADVICE = {
 class Bucket(Store):
     """An upload appears when it is complete, and with `If-None-Match: *` only where nothing is."""
 
+    scheme = "s3"
     failures = (OSError, BotoCoreError, ClientError, BrokenTransfer, HTTPException)
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -102,3 +103,6 @@ def _answer(error: BaseException) -> tuple[str, int]:
         (one.response for one in (error, error.__cause__) if isinstance(one, ClientError)), {}
     )
     return response.get("Error", {}).get("Code", ""), response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+
+
+PLACE = Bucket

@@ -32,6 +32,7 @@ class _RefuseStrangers(paramiko.MissingHostKeyPolicy):
 class Sftp(Store):
     """Drafts are written next to their place and then renamed; SFTP's plain rename never overwrites."""
 
+    scheme = "sftp"
     failures = (OSError, paramiko.SSHException, EOFError)
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -166,3 +167,6 @@ def _described(found: paramiko.SFTPAttributes) -> dict[str, Any]:
     mode = found.st_mode or 0
     kind = "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"
     return {"name": getattr(found, "filename", ""), "type": kind, "size": found.st_size, "mtime": found.st_mtime}
+
+
+PLACE = Sftp

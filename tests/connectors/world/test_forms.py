@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import read_site
 from spinney.connectors.fhir.check import invalid_ids
 from spinney.demo.history import make_history

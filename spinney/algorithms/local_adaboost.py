@@ -8,9 +8,9 @@ from pydantic import Field
 
 from spinney.algorithms.boppid import BoppidSite, CombineOrder
 from spinney.base import Settings
-from spinney.federation.gathering import welcome
 from spinney.federation.messages import GrowOrder
 from spinney.federation.seam import Algorithm, Federation, Message
+from spinney.federation.welcome import welcome
 
 if TYPE_CHECKING:
     from spinney.study.study import Study

@@ -1,7 +1,7 @@
 """Is this house fit for the night? One finding per thing that can be wrong, each with what to do about it.
 
 Everything is looked at even where something before it is wrong. What has to be reached over a network is in
-`spinney.house.doctor_reach`.
+`spinney.doctor.reach`.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def check_home(home: Path) -> Finding:
         return Finding("home", "warning", f"{home} is not there yet; the first command that needs it makes it")
     mode = home.stat().st_mode & 0o777
     if mode & 0o077:
-        return Finding("home", "warning", f"{home} is open to others (mode {mode:04o}); run: chmod 700 {home}")
+        return Finding("home", "wrong", f"{home} is open to others (mode {mode:04o}); run: chmod 700 {home}")
     return Finding("home", "ok", str(home))
 
 

@@ -30,9 +30,9 @@ from spinney.house.channel import PARCEL
 from spinney.house.envelopes import START, TAG_BYTES
 from spinney.reports.facts import of_round, steps_in
 from spinney.storage.files import installation_folder
+from tests.federations import breast_study, breast_village, simulated
 from tests.servers.prefect_server import PrefectServer, migrated_database
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
-from tests.villages import breast_study, breast_village, simulated
 
 PATIENCE = {"answer_minutes": 20, "opening_minutes": 20}
 

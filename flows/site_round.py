@@ -128,7 +128,7 @@ def take_part(tonight: Tonight) -> dict[str, Any]:
         if isinstance(reason, RoundVoid):
             nights.give_up(str(reason))
         raise
-    waits = part.takes_over and is_manual(tonight, part.number)
+    waits = part.takes_over and is_manual(nights, tonight.run, part.number)
     if not waits:
         settle_model(nights, part, version)
     report_night(nights, tonight.facts(part, standing(nights, version)))
@@ -142,10 +142,9 @@ def take_part(tonight: Tonight) -> dict[str, Any]:
     return result
 
 
-def is_manual(tonight: Tonight, number: int) -> bool:
+def is_manual(nights: SiteNights, run: SiteRoundInput, number: int) -> bool:
     """Whether a steward decides about the model of a round: by the settings, or because whoever ran it wished so."""
-    nights = tonight.nights
-    wished = tonight.run.admission, nights.memory(number).get(ADMISSION)
+    wished = run.admission, nights.memory(number).get(ADMISSION)
     return MANUAL in (nights.site.admission, nights.study.choice.admission, *wished)
 
 

@@ -19,8 +19,8 @@ from spinney.configuration.house import CoordinatorSettings, read_coordinator
 from spinney.configuration.site import AnySource, SiteSettings, read_site
 from spinney.connectors.fhir.server import FhirServer
 from spinney.connectors.fhir.smart import AnyAuth
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 DEPLOYMENTS = ROOT / "deployments"
 UNITS = sorted((DEPLOYMENTS / "systemd").glob("*.service"))
 COMPOSE = yaml.safe_load((DEPLOYMENTS / "container/compose.yaml").read_text())

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from spinney.federation import disclosure, messages
 from spinney.federation.seam import Decline, Message
 from spinney.flows.cli import main
+from tests.places import ROOT
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
 
-ROOT = Path(__file__).resolve().parent.parent
 SECTION = "## Would it help you?"
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.places import ROOT
+
 NOT_OURS = {".git", ".venv", ".tools", "demo", "uv.lock", "LICENSE"}
 SOMEBODYS_FOLDER = re.compile("|".join(f"/{folder}/[a-z]" for folder in ("home", "Users", "root", "work")))
 

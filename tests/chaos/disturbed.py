@@ -15,9 +15,9 @@ from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.site_night import SiteNights
 from tests.chaos.forked import end_of, start_house
 from tests.chaos.house import WRITE_DOWN
+from tests.federations import breast_study, breast_village, simulated
 from tests.nights import others
 from tests.servers.migrated import registry_in
-from tests.villages import breast_study, breast_village, simulated
 
 SITES = ("ash", "birch", "cedar")
 PATIENCE = {"answer_minutes": 3, "opening_minutes": 3}

@@ -1,76 +1,22 @@
-"""A real PostgreSQL for the tests of this folder, and the public Synthea patients where they are at hand."""
+"""A FHIR server with traps that has a hundred observations of three patients, and a pull from it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL, create_engine, text
 
-from spinney.demo.postgres import postgres_server
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="session", name="postgres_server")
-def running_postgres() -> Iterator[URL]:
-    """The server of the made-up world."""
-    with postgres_server() as url:
-        yield url
+from tests.connectors.fhir.rest import Puller, observation, patient
+from tests.servers.fhir_traps import FhirTraps
 
 
 @pytest.fixture
-def postgres(postgres_server: URL) -> Iterator[Callable[..., str]]:
-    """Makes a fresh database from some statements and says its address."""
-    made: list[str] = []
-    numbers = count()
-
-    def database(*statements: str) -> str:
-        name = f"test_{os.getpid()}_{next(numbers)}"
-        engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
-        with engine.connect() as connection:
-            connection.execute(text(f"CREATE DATABASE {name}"))
-        engine.dispose()
-        made.append(name)
-        url = postgres_server.set(database=name)
-        run(url, *statements)
-        return url.render_as_string()
-
-    yield database
-    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        for name in made:
-            connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
-    engine.dispose()
+def server() -> Iterator[FhirTraps]:
+    with FhirTraps([*(patient(n) for n in range(3)), *(observation(n) for n in range(100))]) as traps:
+        yield traps
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path) -> Callable[..., str]:
-    """Makes a database file from some statements and says its address."""
-
-    def database(*statements: str) -> str:
-        url = URL.create("sqlite", database=str(tmp_path / "his.sqlite"))
-        run(url, *statements)
-        return url.render_as_string()
-
-    return database
-
-
-def run(url: URL, *statements: str) -> None:
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-    engine.dispose()
-
-
-@pytest.fixture(scope="session")
-def synthea() -> Path:
-    """The folder with the NDJSON of 100 Synthea patients."""
-    folder = Path(os.environ.get("SPINNEY_DATA", ROOT / ".." / "shared" / "data")).resolve() / "fhir"
-    if not (folder / "Observation.ndjson.gz").exists():
-        pytest.skip("needs the Synthea patients; say where they are in SPINNEY_DATA")
-    return folder
+def pull(tmp_path: Path) -> Puller:
+    return Puller(tmp_path)

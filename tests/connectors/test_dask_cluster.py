@@ -26,8 +26,8 @@ from spinney.doctor.reach import examine
 from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import Grown, grow
 from spinney.study.settings import ForestSettings
+from tests.federations import breast_study, breast_village, simulated
 from tests.nights import others
-from tests.villages import breast_study, breast_village, simulated
 
 GRID = Rounding(np.full(6, 1 / 1000), 0.01)
 REMOTE = "tcp://dask.hospital.example:8786"

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.cohort.infer import infer_study
 from spinney.connectors.tables import patient_column, read_tables
-from spinney.errors import SourceFailed, StudyInvalid
-
-
-def sites(**columns: list) -> dict[str, pd.DataFrame]:
-    """Two sites with the same columns, and an outcome."""
-    table = pd.DataFrame(columns)
-    table["died"] = [row % 2 for row in range(len(table))]
-    return {"north": table.iloc[::2], "south": table.iloc[1::2]}
-
-
-def feature(tables: dict[str, pd.DataFrame], name: str):
-    found = [one for one in infer_study(tables, "died", "test").study.features if one.name == name]
-    return found[0] if found else None
-
-
-SOMETHING = list(range(100, 140))
+from spinney.errors import SourceFailed
 
 
 def test_each_file_is_a_site_in_the_order_of_names(tmp_path):
@@ -79,37 +62,6 @@ def test_usual_names_of_patient_columns_are_known(name):
     assert patient_column(["age", name]) == name
 
 
-def test_a_patient_column_is_no_feature():
-    inferred = infer_study(sites(patient_id=SOMETHING, age=SOMETHING), "died", "test")
-    assert inferred.patient == "patient_id"
-    assert [one.name for one in inferred.study.features] == ["age"]
-
-
-@pytest.mark.parametrize("values", [[0, 1] * 10, [True, False] * 10, [0.0, 1.0, None, 1.0] * 5, ["0", "1"] * 10])
-def test_noughts_and_ones_are_binary(values):
-    assert feature(sites(x=values), "x").kind == "binary"
-
-
-def test_text_is_categorical_and_numbers_are_not():
-    tables = sites(text=["mild", "severe"] * 10, code=[1, 2, 3, 4] * 5)
-    assert feature(tables, "text").categories == ("mild", "severe")
-    assert feature(tables, "code").kind == "continuous"
-
-
-def test_text_of_few_rows_is_not_named_in_the_study():
-    assert feature(sites(x=["mild", "severe"] * 10 + ["kuru"]), "x").categories == ("mild", "severe")
-
-
-def test_text_of_one_patient_is_not_named_however_many_rows_the_patient_has():
-    words, people = ["mild", "severe"] * 10 + ["kuru"] * 20, [*range(20), *[99] * 20]
-    assert feature(sites(x=words, patient=people), "x").categories == ("mild", "severe")
-
-
-def test_a_column_that_every_cohort_has_is_no_feature():
-    inferred = infer_study(sites(x=[1, 2] * 10, Reason=["a", "b"] * 10), "died", "study")
-    assert [one.name for one in inferred.study.features] == ["x"]
-
-
 def test_columns_between_semicolons_and_a_decimal_comma_are_read(tmp_path):
     (tmp_path / "north.csv").write_text("x;word;died\n1,5;a, b;0\n2,25;c;1\n")
     table = read_tables(tmp_path)["north"]
@@ -122,126 +74,3 @@ def test_two_columns_of_one_name_are_refused(tmp_path, head):
     (tmp_path / "north.csv").write_text(f"{head}\n1,0,2\n")
     with pytest.raises(SourceFailed, match=r"north\.csv: x is the name of more than one column; rename or drop one"):
         read_tables(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (18, 99, (15, 100)),
-        (0.084, 2.42, (0, 2.6)),
-        (-3.2, 4.1, (-3.5, 4.5)),
-        (0, 846, (0, 850)),
-        (1e-6, 3e-6, (1e-6, 3e-6)),
-    ],
-)
-def test_a_range_is_widened_to_round_numbers(low, high, expected):
-    values = np.linspace(low, high, 40).tolist()
-    assert feature(sites(x=values), "x").range == pytest.approx(expected)
-
-
-def test_the_range_holds_the_values_of_all_sites():
-    tables = {"a": pd.DataFrame({"x": [3, 4], "died": [0, 1]}), "b": pd.DataFrame({"x": [30, 41], "died": [0, 1]})}
-    low, high = feature(tables, "x").range
-    assert low <= 3
-    assert high >= 41
-
-
-def test_an_even_feature_needs_no_precision():
-    assert feature(sites(x=np.linspace(0, 1, 200).tolist()), "x").precision is None
-
-
-def test_a_skewed_feature_gets_at_least_fifty_steps_across_its_middle():
-    values = np.exp(np.linspace(-3, 12, 400))
-    found = feature(sites(x=values.tolist()), "x")
-    middle = np.subtract(*np.quantile(values, [0.75, 0.25]))
-    low, high = found.range
-    assert middle / found.precision >= 50
-    assert (high - low) / found.precision <= 65_535
-
-
-def test_an_outlier_does_not_make_a_study_invalid():
-    found = feature(sites(x=[*np.linspace(0, 1, 200), 1e9]), "x")
-    assert (found.range[1] - found.range[0]) / found.precision == pytest.approx(65_535, rel=0.6)
-
-
-def test_a_feature_that_is_mostly_zero_is_cut_where_it_is_not():
-    values = np.concatenate([np.zeros(300), np.linspace(0.1, 1, 99), [5000]])
-    assert feature(sites(x=values.tolist()), "x").precision <= 0.1
-
-
-def test_whole_numbers_are_not_cut_finer_than_halves():
-    values = [*range(1, 101), 20_000]
-    assert feature(sites(x=values), "x").precision == 0.5
-
-
-def test_a_column_that_one_site_lacks_stays_a_feature():
-    tables = sites(x=SOMETHING, y=SOMETHING)
-    tables["south"] = tables["south"].drop(columns="y")
-    inferred = infer_study(tables, "died", "test")
-    assert [one.name for one in inferred.study.features] == ["x", "y"]
-    assert "y is absent at south; trees on it abstain there." in inferred.notes
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "why"),
-    [
-        ("empty", [None] * 40, "it has no values"),
-        ("constant", [7.0] * 40, "it has the same value everywhere"),
-        ("remark", [f"text {row}" for row in range(40)], "nearly every row has a value of its own"),
-        ("stay_id", list(range(40)), "nearly every row has a value of its own"),
-        ("rare", ["a"] * 37 + ["b", "c", "d"], "fewer than two of its texts"),
-        ("blood pressure", SOMETHING, "rename it"),
-        ("born", pd.date_range("1950-01-01", periods=40).tolist(), "a date is no feature"),
-        ("code", [f"c{row % 60}" for row in range(360)], "it has 60 different texts"),
-    ],
-)
-def test_columns_that_are_no_features_are_left_out_and_reported(name, values, why):
-    inferred = infer_study(sites(**{"x": list(range(len(values))), name: values}), "died", "test")
-    assert [one.name for one in inferred.study.features] == ["x"]
-    assert any(note.startswith(f"{name} is left out: {why}") for note in inferred.notes)
-
-
-@pytest.mark.parametrize(
-    ("values", "positive", "said"),
-    [
-        ([0, 1], ("1", "1.0", "true", "True", "yes"), ""),
-        (["yes", "no"], ("1", "1.0", "true", "True", "yes"), ""),
-        ([0, 1, 2, 3, 4], ("1", "2", "3", "4"), "everything but 0"),
-        ([0.0, 2.0], ("2",), "everything but 0"),
-        ([True, False], ("1", "1.0", "true", "True", "yes"), ""),
-        (["No", "<30", ">30"], ("<30", ">30"), "everything but No"),
-        ([1, 2], ("2",), "the larger of two numbers; swap it if 1 is the event"),
-        (["B", "B", "M"], ("M",), "the rarer of two words; swap it if B is the event"),
-    ],
-)
-def test_what_counts_as_yes_is_guessed_and_said(values, positive, said):
-    table = pd.DataFrame({"x": range(60), "outcome": (values * 60)[:60]})
-    inferred = infer_study({"north": table}, "outcome", "test")
-    assert inferred.study.label.positive == positive
-    assert [note for note in inferred.notes if said in note] == list(inferred.notes)
-    assert bool(inferred.notes) == bool(said)
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([1] * 60, "the same value everywhere"),
-        (list(range(60)), "60 different values"),
-        (["a", "b", "c"] * 20, "none of them is 0 or no"),
-    ],
-)
-def test_a_label_that_cannot_be_one_is_refused(values, words):
-    with pytest.raises(StudyInvalid, match=words):
-        infer_study({"north": pd.DataFrame({"x": range(60), "outcome": values})}, "outcome", "test")
-
-
-def test_a_site_without_the_label_is_named():
-    tables = sites(x=SOMETHING)
-    tables["south"] = tables["south"].drop(columns="died")
-    with pytest.raises(StudyInvalid, match="died is no column at south"):
-        infer_study(tables, "died", "test")
-
-
-def test_tables_without_any_feature_are_refused():
-    with pytest.raises(StudyInvalid, match="no column but the label"):
-        infer_study(sites(constant=[1] * 20), "died", "test")

@@ -10,7 +10,7 @@ import pytest
 
 from spinney.connectors import units
 from spinney.connectors.units import INCONVERTIBLE, NO_UNIT, UNKNOWN, Conversion, conversion
-from tests.connectors.made_up import GLUCOSE, RIPENER, STAY, feature, observation, patient, pulled, study
+from tests.made_up import GLUCOSE, RIPENER, STAY, feature, observation, patient, pulled, study
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -24,9 +23,9 @@ from spinney.connectors.exchange import (
     SecondCopy,
     TransientExchangeError,
 )
+from tests.places import ROOT
 from tests.servers.relay import Relay
 
-ROOT = Path(__file__).parents[2]
 START = datetime(2030, 1, 1, 22, tzinfo=UTC)
 GROW = Address("heart", "north", 7, "grow", 1)
 LONG_AGO, IN_AN_HOUR = timedelta(hours=-1), timedelta(hours=1)

@@ -14,11 +14,11 @@ from spinney.demo.federation import COORDINATOR, Village
 from spinney.house.admission import admission_of
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.site_night import SiteNights
+from tests.federations import breast_village
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer
 from tests.servers.serving import Serving, add_settings, await_state, start
-from tests.villages import breast_village
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.demo.federation import Village
+from tests.federations import breast_village
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import add_settings
-from tests.villages import breast_village
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(600), pytest.mark.usefixtures("prefect_server")]
 

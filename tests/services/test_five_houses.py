@@ -19,11 +19,11 @@ from spinney.demo.federation import COORDINATOR, Village
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.site_night import SiteNights
 from tests.chaos.forked import end_of, start_house
+from tests.federations import breast_study, breast_village, simulated
 from tests.servers.migrated import registry_in
 from tests.servers.openssh import OpenSsh
 from tests.servers.prefect_server import PrefectServer
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
-from tests.villages import breast_study, breast_village, simulated
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(900)]
 

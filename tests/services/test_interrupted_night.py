@@ -10,11 +10,11 @@ from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import CHAMPION
 from spinney.demo.federation import COORDINATOR
 from spinney.house.site_night import SiteNights
+from tests.federations import breast_village
 from tests.nights import others
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, Serving, add_settings, run_of, start
-from tests.villages import breast_village
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1800)]
 

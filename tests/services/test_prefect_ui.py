@@ -11,10 +11,10 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 
 from spinney.demo.federation import COORDINATOR, Village
+from tests.federations import breast_village
 from tests.servers.chromium import Browser, chromium, executable
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, Serving, add_settings, await_state
-from tests.villages import breast_village
 
 pytestmark = [
     pytest.mark.service,

@@ -20,12 +20,12 @@ import pytest
 
 from spinney.configuration.house import RegistrySettings
 from spinney.connectors.mlflow import Registry, lineage_of
-from tests.connectors.test_registry import frame
+from tests.connectors.mlflow.test_mlflow import frame
+from tests.places import ROOT
 from tests.servers.migrated import registry_in
-from tests.spinney.federations import Wood, cohorts, study
+from tests.spinney.in_process import Wood, cohorts, study
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(900)]
-ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
 MLFLOW = str(TOOLS / "mlflow")
 UV = ROOT / ".tools" / "bin" / "uv"

@@ -9,8 +9,8 @@ import pytest
 
 from spinney.reports.facts import NightFacts
 from spinney.reports.write import write_round_report, write_site_report
-from tests.reported import AT, night_facts, round_facts, wood
 from tests.servers.chromium import Browser, chromium, executable
+from tests.spinney.reports.reported import AT, night_facts, round_facts, wood
 
 pytestmark = [
     pytest.mark.service,

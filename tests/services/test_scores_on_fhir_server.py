@@ -14,7 +14,7 @@ from spinney.scoring.scores import Score, ScoredBy
 from spinney.scoring.settings import ScoresFhir
 from spinney.scoring.write_fhir import write_fhir
 from tests.servers.fhir_npm import serving
-from tests.spinney.federations import study
+from tests.spinney.in_process import study
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(300)]
 

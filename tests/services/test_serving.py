@@ -15,10 +15,10 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 
 from spinney.demo.federation import Village
+from tests.federations import breast_village
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, SPINNEY, Serving, add_settings, await_state, run_of, start
 from tests.servers.sinks import HttpSink, MailSink
-from tests.villages import breast_village
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1200)]
 

@@ -14,9 +14,9 @@ import pytest
 
 from spinney.flows.demo.prefect_server import clean_environment, free_port
 from spinney.house.audit import Audit
+from tests.places import ROOT
 from tests.services.test_demo import left_running
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
 HOUSES = ("oak", "ash", "beech", "alder")
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1500)]

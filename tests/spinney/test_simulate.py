@@ -13,7 +13,7 @@ from spinney.federation.seam import Decline, Message
 from spinney.plugins import ALGORITHMS
 from spinney.rows.parts import Part
 from spinney.simulate import pooled_forest, simulate
-from tests.spinney.federations import SITES, Wood, cohort, cohorts, study
+from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from spinney.connectors.sources import TABLE, Pulled, Wanted
 from spinney.connectors.sources.files import Files, FilesSettings, resource_kind
 from spinney.errors import SourceFailed
-from tests.connectors.made_up import observation, patient, write
+from tests.made_up import observation, patient, write
 
 WANTED = [Wanted("Patient"), Wanted("Observation")]
 

@@ -1,0 +1,396 @@
+"""A site's models in MLflow: what a version holds, which one is in use, and what a kill cannot spoil."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spinney.choice.saved import ModelRefused
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import LATE, Registry, RegistryFailed, Version, lineage_of, store
+from tests.places import ROOT
+from tests.servers.migrated import registry_in
+from tests.spinney.in_process import Wood, cohorts, study
+
+
+@pytest.fixture(scope="module")
+def wood() -> Wood:
+    """A finished round of four sites."""
+    made = Wood(study(), cohorts(study()))
+    made.run()
+    return made
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    return registry_in(tmp_path)
+
+
+def register(registry: Registry, wood: Wood, round_: int = 1, site: str = "elm") -> Version:
+    outcome = wood.outcomes[site]
+    lineage = lineage_of(wood.study, site, outcome.model, round_, "c" * 64, "a" * 64)
+    return registry.register(wood.study, outcome, lineage)
+
+
+def frame(rows: int = 50) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    values = rng.random((rows, 4))
+    values[rng.random(values.shape) < 0.1] = np.nan
+    return pd.DataFrame(values, columns=[f"x{place}" for place in range(4)])
+
+
+def files_of(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A version
+
+
+def test_a_registered_model_gives_the_same_probabilities_when_it_is_loaded(registry, wood):
+    version = register(registry, wood)
+    loaded, rows = registry.model(version), frame()
+    assert loaded.digest == wood.outcomes["elm"].model.digest
+    assert np.array_equal(loaded.predict_proba(rows), wood.outcomes["elm"].model.predict_proba(rows))
+
+
+def test_mlflow_loads_the_champion_by_its_alias(registry, wood):
+    import mlflow
+
+    version = register(registry, wood)
+    registry.promote("wood", version.number)
+    mlflow.set_tracking_uri(registry.store.tracking)
+    rows = frame()
+    said = mlflow.pyfunc.load_model("models:/wood@champion").predict(rows)
+    model = wood.outcomes["elm"].model
+    assert said["probability"].to_numpy() == pytest.approx(model.predict_proba(rows)[:, 1], abs=0)
+    assert said["decision"].tolist() == model.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pd.DataFrame({"x0": [1, 0], "x1": [0, 1]}),
+        pd.DataFrame({"x0": pd.array([1, None], dtype="Int64"), "x1": [True, False]}),
+        pd.DataFrame({"x0": [0.5, None], "a note": ["not asked", "for"], "x1": [0.5, 0.5]}),
+    ],
+    ids=["whole numbers and absent columns", "missing and yes or no", "other columns"],
+)
+def test_a_table_needs_no_special_types_to_be_scored(registry, wood, rows):
+    from mlflow import pyfunc
+
+    version = register(registry, wood)
+    folder = registry.store.client.download_artifacts(version.run, "model")
+    assert pyfunc.load_model(folder).predict(rows)["probability"].between(0, 1).all()
+
+
+def test_no_file_of_a_version_is_a_pickle_and_none_tells_of_a_patient(registry, wood, tmp_path):
+    register(registry, wood)
+    names = {path.name for path in files_of(tmp_path / "registry" / "artifacts")}
+    assert names == {
+        "MLmodel", "conda.yaml", "python_env.yaml", "requirements.txt", "input_example.json",
+        "serving_input_example.json", "model.json", "forest.spny", "evidence.json", "lineage.json",
+    }  # fmt: skip
+    example = json.loads(next((tmp_path / "registry").rglob("input_example.json")).read_text(encoding="utf-8"))
+    assert example["data"] == [[0.5] * 4]
+
+
+def test_registering_does_not_look_through_everything_that_is_installed(registry, wood, monkeypatch):
+    from mlflow.utils import requirements_utils
+
+    looked = []
+    monkeypatch.setattr(requirements_utils, "_MODULES_TO_PACKAGES", None)  # as in a new process
+    monkeypatch.setattr("importlib_metadata.packages_distributions", lambda: looked.append(True) or {})
+    register(registry, wood)
+    assert not looked
+
+
+def test_a_version_says_where_it_comes_from(registry, wood):
+    version = register(registry, wood)
+    lineage, model = registry.lineage(version), wood.outcomes["elm"].model
+    assert (lineage.study_digest, lineage.round, lineage.site) == (wood.study.digest, 1, "elm")
+    assert (lineage.cohort_digest, lineage.audit_head) == ("c" * 64, "a" * 64)
+    assert lineage.trees == {site: model.owners_.count(site) for site in sorted(set(model.owners_))}
+    assert sum(lineage.weights.values()) == pytest.approx(1, abs=0.001)
+    assert version.model_digest == model.digest == lineage.model_digest
+    assert json.loads(version.said("trees")) == lineage.trees
+
+
+def test_the_evidence_is_kept_with_all_candidates(registry, wood):
+    evidence = registry.evidence(register(registry, wood))
+    decision = wood.outcomes["elm"].decision
+    assert evidence["choice"]["model"] == decision.name
+    assert set(evidence["choice"]["cross_validated"]) == set(decision.cross_validated)
+    assert evidence["test"]["auroc"]["low"] <= evidence["test"]["auroc"]["value"] <= evidence["test"]["auroc"]["high"]
+
+
+def test_a_version_that_was_changed_on_disk_is_refused(registry, wood, tmp_path):
+    version = register(registry, wood)
+    words = next((tmp_path / "registry").rglob("model.json"))
+    plain = json.loads(words.read_text(encoding="utf-8"))
+    plain["weights"][0] += 1
+    words.write_text(json.dumps(plain), encoding="utf-8")
+    with pytest.raises(ModelRefused, match="its digest is another"):
+        registry.model(version)
+
+
+def test_a_version_whose_files_are_gone_says_what_to_do(registry, wood, tmp_path):
+    version = register(registry, wood)
+    next((tmp_path / "registry").rglob("forest.spny")).unlink()
+    with pytest.raises(ModelRefused, match="cannot be read"):
+        registry.model(version)
+
+
+def test_only_the_house_can_read_its_registry(registry, wood, tmp_path):
+    register(registry, wood)
+    assert (tmp_path / "registry").stat().st_mode & 0o777 == 0o700
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Once
+
+
+def test_a_round_is_registered_once_however_often_it_is_run(registry, wood):
+    versions = [register(registry, wood) for _ in range(3)]
+    assert [version.number for version in versions] == [1, 1, 1]
+    assert len(registry.versions("wood")) == 1
+
+
+def test_the_next_round_is_the_next_version_and_the_candidate(registry, wood):
+    register(registry, wood)
+    assert register(registry, wood, 2).aliases == ("candidate",)
+    assert [(one.number, one.round, one.aliases) for one in registry.versions("wood")] == [
+        (2, 2, ("candidate",)),
+        (1, 1, ()),
+    ]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from spinney.configuration.house import RegistrySettings
+from spinney.connectors.mlflow import Registry
+from tests.connectors.mlflow.test_mlflow import register
+from tests.spinney.in_process import Wood, cohorts, study
+
+made = Wood(study(), cohorts(study()))
+made.run()
+registry = Registry(Path(sys.argv[1]), RegistrySettings())
+if sys.argv[2] != "nowhere":
+    setattr(registry.store.client, sys.argv[2], lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))
+register(registry, made)
+"""
+
+
+def run_killed_at(home: Path, call: str) -> int:
+    command = [sys.executable, "-c", KILLED, str(home), call]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode
+
+
+@pytest.mark.parametrize("call", ["log_artifacts", "create_model_version", "set_registered_model_alias"])
+def test_a_kill_half_way_leaves_one_version_after_the_next_run(tmp_path, wood, call):
+    registry = registry_in(tmp_path)
+    assert run_killed_at(tmp_path, call) == -signal.SIGKILL
+    version = register(registry, wood)
+    assert [one.number for one in registry.versions("wood")] == [version.number] == [1]
+    assert version.aliases == ("candidate",)
+    assert len([path for path in files_of(tmp_path / "registry") if path.name == "forest.spny"]) == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Champion, candidate, previous
+
+
+def aliases(registry: Registry) -> dict[str, int]:
+    return {alias: one.number for one in registry.versions("wood") for alias in one.aliases}
+
+
+def test_promotion_moves_the_champion_to_previous(registry, wood):
+    for number in (1, 2, 3):
+        registry.promote("wood", register(registry, wood, number).number)
+    assert aliases(registry) == {"champion": 3, "previous": 2}
+    assert registry.champion("wood")[0].number == 3
+
+
+def test_a_rollback_brings_the_previous_champion_back_and_a_second_one_undoes_it(registry, wood):
+    for number in (1, 2):
+        registry.promote("wood", register(registry, wood, number).number)
+    registry.rollback("wood")
+    assert aliases(registry) == {"champion": 1, "previous": 2}
+    registry.rollback("wood")
+    assert aliases(registry) == {"champion": 2, "previous": 1}
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+@pytest.mark.parametrize("wanted", ["rollback", "promotion"])
+def test_a_kill_in_the_middle_of_a_change_and_the_same_command_again_give_the_champion_that_was_wanted(
+    registry, wood, monkeypatch, wanted, moved
+):
+    for number in (1, 2, 3):
+        registry.promote("wood", register(registry, wood, number).number)
+    change = {"rollback": lambda: registry.rollback("wood"), "promotion": lambda: registry.promote("wood", 1)}[wanted]
+    point, calls = registry.store.point, []
+
+    def killed(*words):
+        calls.append(words)
+        if len(calls) > moved:
+            raise KeyboardInterrupt
+        point(*words)
+
+    monkeypatch.setattr(registry.store, "point", killed)
+    with pytest.raises(KeyboardInterrupt):
+        change()
+    monkeypatch.undo()
+    change()
+    assert aliases(registry)["champion"] == {"rollback": 2, "promotion": 1}[wanted]
+
+
+def test_promoting_the_champion_again_changes_nothing(registry, wood):
+    for number in (1, 2):
+        registry.promote("wood", register(registry, wood, number).number)
+    registry.promote("wood", 2)
+    assert aliases(registry) == {"champion": 2, "previous": 1}
+
+
+def test_a_round_that_is_run_again_after_a_rollback_does_not_promote_again(registry, wood):
+    for number in (1, 2):
+        registry.settle("wood", register(registry, wood, number).number, promote=True)
+    registry.rollback("wood")
+    registry.settle("wood", register(registry, wood, 2).number, promote=True)
+    assert aliases(registry) == {"champion": 1, "previous": 2}
+
+
+def test_a_candidate_that_is_not_promoted_stays_candidate(registry, wood):
+    registry.settle("wood", register(registry, wood, 1).number, promote=True)
+    registry.settle("wood", register(registry, wood, 2).number, promote=False)
+    assert aliases(registry) == {"champion": 1, "candidate": 2}
+
+
+def test_a_late_yes_does_not_take_the_place_of_a_later_round(registry, wood):
+    waiting, later = (register(registry, wood, number).number for number in (1, 2))
+    registry.settle("wood", later, promote=True)
+    assert registry.settle("wood", waiting, promote=True).said("settled") == LATE
+    assert aliases(registry) == {"champion": later}
+    registry.promote("wood", waiting)  # a person may still want it
+    assert aliases(registry) == {"champion": waiting, "previous": later}
+
+
+def test_there_is_no_champion_before_the_first_promotion(registry, wood):
+    assert registry.champion("wood") is None
+    with pytest.raises(RegistryFailed, match="there is no wood previous in the registry"):
+        registry.rollback("wood")
+    register(registry, wood)
+    assert registry.champion("wood") is None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Withdrawal
+
+
+def test_a_withdrawn_site_s_trees_are_in_no_version_and_no_file(registry, wood, tmp_path):
+    registry.promote("wood", register(registry, wood, 1).number)
+    register(registry, wood, 2)
+    made = registry.withdraw("wood", "ash")
+    assert aliases(registry) == {"champion": made[-1].number, "candidate": made[0].number}
+    for version in registry.versions("wood"):
+        assert "ash" not in registry.model(version).owners_
+    for path in (tmp_path / "registry" / "artifacts").rglob("model.json"):
+        assert "ash" not in json.loads(path.read_text(encoding="utf-8"))["owners"]
+
+
+def test_the_other_weights_are_renormalised_and_the_evidence_says_what_remains(registry, wood):
+    registry.promote("wood", register(registry, wood).number)
+    (made,) = registry.withdraw("wood", "ash")
+    lineage = registry.lineage(made)
+    assert sum(lineage.weights.values()) == pytest.approx(1, abs=0.001)
+    assert lineage.without == ("ash",)
+    assert "remains until the next round" in registry.evidence(made)["withdrawn"]
+    original = wood.outcomes["elm"].model.without("ash")
+    assert registry.model(made).digest == original.digest
+
+
+def test_a_second_withdrawal_finds_nothing_to_do(registry, wood):
+    registry.promote("wood", register(registry, wood).number)
+    registry.withdraw("wood", "ash")
+    before = [one.number for one in registry.versions("wood")]
+    assert registry.withdraw("wood", "ash") == []
+    assert [one.number for one in registry.versions("wood")] == before
+
+
+def test_versions_of_later_rounds_keep_a_site_that_came_back(registry, wood):
+    register(registry, wood, 1)
+    register(registry, wood, 2)
+    registry.withdraw("wood", "ash", until=1)
+    assert [one.round for one in registry.versions("wood")] == [2]
+    assert "ash" in registry.model(registry.version("wood", 2)).owners_
+
+
+def test_a_model_of_one_site_alone_is_gone_when_it_withdraws(registry, wood):
+    outcome = wood.outcomes["elm"]
+    alone = outcome.model
+    for site in ("ash", "beech", "cedar"):
+        alone = alone.without(site)
+    lineage = lineage_of(wood.study, "elm", alone, 1)
+    registry.promote("wood", registry.register(wood.study, replace(outcome, model=alone), lineage).number)
+    assert registry.withdraw("wood", "elm") == []
+    assert registry.champion("wood") is None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Elsewhere
+
+
+def test_a_prefix_keeps_the_models_of_sites_on_one_server_apart(tmp_path, wood):
+    server = registry_in(tmp_path).store.tracking
+    for site in ("ash", "elm"):
+        house = Registry(tmp_path / site, RegistrySettings(tracking=server, prefix=f"{site}-"))
+        house.store._artifacts = tmp_path / "files"
+        register(house, wood, site=site)
+        assert [str(one) for one in house.versions("wood")] == [f"{site}-wood/1"]
+
+
+def test_a_server_that_is_away_is_one_clear_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    away = Registry(tmp_path, RegistrySettings(tracking="http://127.0.0.1:9"))
+    with pytest.raises(RegistryFailed, match=r"^MLflow refuses: .*see `registry` in site.yaml, then try again$"):
+        away.champion("wood")
+
+
+def test_a_database_of_another_mlflow_is_one_clear_line(tmp_path):
+    registry = registry_in(tmp_path)
+    with sqlite3.connect(tmp_path / "registry" / "mlflow.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+    with pytest.raises(RegistryFailed, match=r"MLflow refuses: .*out-of-date database schema"):
+        registry.champion("wood")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The database of a new house
+
+
+def test_an_empty_database_is_migrated_once_per_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_migrated", lambda: b"made")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "installation"))
+    fresh = store._empty_database.__wrapped__
+    assert fresh() == b"made"
+    monkeypatch.setattr(store, "_migrated", lambda: pytest.fail("migrated again"))
+    assert fresh() == b"made"
+
+
+def test_where_the_installation_can_not_be_written_every_process_migrates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder can be made here")
+    monkeypatch.setattr(store, "_migrated", lambda: b"made")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "file"))
+    assert store._empty_database.__wrapped__() == b"made"

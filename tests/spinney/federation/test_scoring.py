@@ -1,0 +1,600 @@
+"""Scoring under a secure sum, with a coordinator or a site that does not keep to the rules."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from spinney.algorithms.bofrf import BofrfSite
+from spinney.errors import Refused, RoundVoid
+from spinney.federation.gathering import manifest_of
+from spinney.federation.messages import (
+    MaskedCounts,
+    OwnWeights,
+    PlainCounts,
+    ReleasedSeed,
+    RingOrder,
+    Signature,
+    Weights,
+)
+from spinney.federation.seam import Decline
+from spinney.federation.secure_sum import modulo, unmask_alone
+from spinney.forest import codec
+from spinney.forest.tree import LEAF, Forest, join
+from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
+
+MODES = ("masked", "ring", "trusted-third-party")
+
+
+@pytest.fixture(scope="module")
+def wood():
+    return study()
+
+
+@pytest.fixture(scope="module")
+def people(wood):
+    return cohorts(wood, rows=120)
+
+
+@pytest.fixture(scope="module")
+def finished(wood, people):
+    """A round that went well."""
+    federation = Wood(wood, people)
+    federation.run()
+    return federation
+
+
+@pytest.fixture
+def scoring(wood, people):
+    """A round that stops after every site has scored, before anybody has signed or released anything."""
+    return stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "sign")))
+
+
+def stopped(federation: Wood) -> Wood:
+    with pytest.raises(RoundVoid):
+        federation.run()
+    return federation
+
+
+def only_for(victim, step, change):
+    """A coordinator that changes one site's order in one step."""
+    return lambda name, site, order: change(order) if (name, site) == (step, victim) else order
+
+
+def refusal(people, step, change, mode="masked") -> str:
+    """Why elm refuses a changed order; the other three go on without it."""
+    federation = Wood(study(privacy={"secure_sum": mode}), people, tamper=only_for("elm", step, change))
+    federation.run()
+    assert set(federation.outcomes) == {"ash", "beech", "cedar"}
+    return federation.left_out["elm"]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A coordinator that cheats
+
+
+@pytest.mark.parametrize("mode", ["ring", "trusted-third-party"])
+def test_a_site_follows_the_study_s_secure_sum_and_no_other(people, mode):
+    reason = refusal(people, "score", lambda order: replace(order, mode=mode))
+    assert reason == f"refused score: the study says masked, the coordinator asks for {mode}"
+
+
+def test_a_participant_whose_round_key_has_not_come_is_refused(people):
+    reason = refusal(people, "score", lambda order: replace(order, participants=(*order.participants, "willow")))
+    assert reason == "refused score: no round key of willow has come, signed by its owner"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_site_does_not_score_a_tree_that_hardly_anybody_else_can_score(mode):
+    wood = study(privacy={"secure_sum": mode, "fewest_scoring_sites": 3})
+    people = cohorts(wood, SITES[:2]) | {name: cohort(wood, seed=9, absent=(0,)) for name in SITES[2:]}
+    federation = Wood(wood, people, lost=dict.fromkeys(SITES, "score"))
+    stopped(federation)
+    order = federation.order("score")
+    on_x0 = [0 in tree.feature for tree in federation.site("beech").own_forest()]
+    parcels = {grown.forest.sender: grown.forest for grown in federation.order("check").forests}
+    taken = {name: order.manifest.of(name) for name in SITES}
+    taken["beech"] = np.arange(len(on_x0)) == on_x0.index(True)
+    with pytest.raises(Refused, match="1 trees can be scored by fewer than 3 sites"):
+        federation.site("ash").answer("score", replace(order, manifest=manifest_of(parcels, taken)))
+
+
+def test_a_manifest_with_a_tree_that_nobody_sent_is_refused(people):
+    def with_a_ghost(order):
+        first, *others = order.manifest.taken
+        return replace(order, manifest=replace(order.manifest, taken=(np.append(first, True), *others)))
+
+    assert "speaks of 7 trees of ash, who sent 6" in refusal(people, "score", with_a_ghost)
+
+
+def test_a_manifest_that_gives_a_forest_to_another_owner_is_refused(people):
+    def swapped(order):
+        first, second, *others = order.manifest.forests
+        wrong = (replace(second, sender=first.sender), replace(first, sender=second.sender), *others)
+        return replace(order, manifest=replace(order.manifest, forests=wrong))
+
+    assert "there is no parcel of ash for elm" in refusal(people, "score", swapped)
+
+
+def test_a_manifest_with_one_tree_twice_is_refused(wood, people):
+    class Twins(BofrfSite):
+        def grown(self):
+            super().grown()
+            self.house.memory["forest"] = packed = codec.pack_forest(join([self.own_forest()[0]] * 4), self.rounding)
+            return packed
+
+    def doubled(order):
+        taken = tuple(np.ones(len(one), dtype=bool) for one in order.manifest.taken)
+        return replace(order, manifest=replace(order.manifest, taken=taken))
+
+    federation = Wood(wood, people, parts={"ash": Twins}, tamper=only_for("elm", "score", doubled))
+    federation.run()
+    assert "names one tree twice" in federation.left_out["elm"]
+
+
+def test_a_site_does_not_hide_among_two(people):
+    reason = refusal(people, "score", lambda order: replace(order, participants=("ash", "elm")))
+    assert "2 participants are too few" in reason
+
+
+def test_a_coordinator_may_surround_a_site_with_two_others_unless_the_study_wants_more_in_a_sum(people):
+    def answered(fewest):
+        wood = study(privacy={"fewest_scoring_sites": fewest})
+        federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "sign")))
+        order = replace(federation.order("score"), attempt=2, participants=SITES[1:])  # as if ash had been lost
+        return federation.site("elm").answer("score", order)
+
+    assert isinstance(answered(3), MaskedCounts)
+    with pytest.raises(Refused, match="3 participants are too few"):
+        answered(4)
+
+
+def test_a_masked_count_has_as_many_bits_as_all_rows_together_need(scoring):
+    rows = sum(len(scoring.site(name).training) for name in SITES)
+    order = scoring.order("score")
+    assert rows < 2**order.bits < 4 * rows
+    assert scoring.site("ash").answer("score", order).counts.max() < 2**order.bits
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 6, 65, 10**6])
+def test_a_site_does_not_cut_its_counts_shorter_than_they_are(people, bits):
+    assert f"{bits} bits are not enough" in refusal(people, "score", lambda order: replace(order, bits=bits))
+
+
+STUMPS = {"forest": {"max_depth": 1}}
+
+
+@pytest.fixture(scope="module")
+def lacking():
+    """Four sites, one of which has no first feature and another no second."""
+    absent = {"cedar": (0,), "elm": (1,)}
+    return {name: cohort(study(), seed=seed, absent=absent.get(name, ())) for seed, name in enumerate(SITES)}
+
+
+def test_where_sites_lack_features_the_secure_sums_still_give_the_same_weights(lacking):
+    weights = []
+    for mode in MODES:
+        federation = Wood(study(privacy={"secure_sum": mode}, **STUMPS), lacking)
+        federation.run()
+        weights.append(federation.order("finish").weights.tolist())
+        order = federation.order("score")
+        assert mode != "masked" or len({*order.groups.tolist()}) > len({*order.manifest.owners})
+    assert weights[0] == weights[1] == weights[2]
+
+
+def test_a_site_tells_two_numbers_per_tree_and_group_and_of_its_own_trees(scoring):
+    order = scoring.order("score")
+    assert order.groups.tolist() == sorted(order.groups.tolist())
+    assert len({*order.groups.tolist()}) == 4  # everybody can score everything, so a group is a forest
+    answer = scoring.site("ash").answer("score", order)
+    assert answer.counts.shape == (len(order.manifest) + 4 + np.count_nonzero(order.manifest.of("ash")) - 1, 2)
+
+
+def test_a_coordinator_that_calls_trees_alike_which_a_site_counts_on_other_rows_is_refused(lacking):
+    def all_alike(order):
+        owners = order.manifest.owners
+        return replace(order, groups=np.array([sorted({*owners}).index(owner) for owner in owners]))
+
+    federation = Wood(study(**STUMPS), lacking, tamper=only_for("elm", "score", all_alike))
+    federation.run()
+    assert "not counted on the same rows here" in federation.left_out["elm"]
+
+
+def test_a_coordinator_s_groups_that_are_none_are_refused(people):
+    reason = refusal(people, "score", lambda order: replace(order, groups=order.groups[:-1]))
+    assert "every tree is in one group" in reason
+
+
+def test_a_site_that_is_told_other_groups_than_the_rest_is_left_out(wood, people):
+    def apart(order):
+        return replace(order, groups=np.arange(len(order.groups)))
+
+    federation = Wood(wood, people, tamper=only_for("elm", "score", apart))
+    federation.run()
+    assert "rows of counts where" in federation.left_out["elm"]
+
+
+def test_masks_are_bound_to_the_groups(scoring):
+    order = scoring.order("score")
+    owners = np.asarray(order.manifest.owners)
+    split = np.unique([f"{owner} {place % 2}" for place, owner in enumerate(owners)], return_inverse=True)[1]
+    again = {}
+    groups = np.array([again.setdefault(number, len(again)) for number in split.tolist()])
+    assert replace(order, groups=groups).about != order.about
+
+
+def test_a_site_that_hides_what_it_can_score_makes_more_groups_and_no_other_weights(wood, people):
+    def modest(_, reply):
+        half = {owner: can & (np.arange(len(can)) % 2 == 0) for owner, can in reply.scorable.items()}
+        return replace(reply, scorable=half)
+
+    honest = Wood(wood, people)
+    liar = Wood(wood, people, parts={"elm": cheats("check", modest)})
+    assert honest.run() == liar.run()
+    assert not liar.left_out
+    assert len({*liar.order("score").groups.tolist()}) == 8
+
+
+def test_after_its_sum_was_opened_a_site_scores_no_tree_again(finished):
+    with pytest.raises(Refused, match="opened already"):
+        finished.site("ash").answer("score", replace(finished.order("score"), attempt=2))
+
+
+def test_within_a_round_a_site_scores_a_tree_again_on_a_new_attempt(scoring):
+    order = scoring.order("score")
+    first, second = (scoring.site("ash").answer("score", replace(order, attempt=number)) for number in (1, 2))
+    assert not np.array_equal(first.counts, second.counts)  # other masks hide the same counts
+
+
+def test_the_same_question_gets_the_same_answer_bit_for_bit(scoring):
+    order = scoring.order("score")
+    first, second = (scoring.site("ash").answer("score", order) for _ in range(2))
+    assert np.array_equal(first.counts, second.counts)
+
+
+def test_a_tree_is_never_scored_on_two_nights(wood, people, finished):
+    last = finished.order("score").manifest
+    tonight = Wood(wood, people, round=2, lost=dict.fromkeys(SITES, "sign"))
+    tonight.houses["elm"].history = finished.houses["elm"].history
+    stopped(tonight)
+    tonight.post.contents |= finished.post.contents
+    tonight.houses["elm"].memory["forest"] = finished.houses["elm"].memory["forest"]
+    with pytest.raises(Refused, match=f"{len(last)} trees were scored on an earlier night"):
+        tonight.site("elm").answer("score", replace(tonight.order("score", "elm"), manifest=last))
+
+
+def test_a_tree_that_one_site_knows_from_an_earlier_night_is_not_in_tonight_s_round(wood, people):
+    probe = Wood(wood, people)
+    probe.run()
+    known = probe.trees(probe.order("score").manifest)[0]
+    tonight = Wood(wood, people)
+    tonight.houses["elm"].history = {known: 0}
+    tonight.run()
+    assert known not in tonight.trees(tonight.order("score").manifest)
+    assert len(tonight.order("score").manifest) == len(probe.order("score").manifest) - 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_scored_tree_is_remembered_in_every_mode(people, mode):
+    federation = Wood(study(privacy={"secure_sum": mode}), people)
+    federation.run()
+    assert set(federation.houses["ash"].history) == set(federation.trees(federation.order("score").manifest))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Rolls
+
+
+def test_a_roll_that_lacks_somebody_is_not_signed(scoring):
+    order = scoring.order("sign")
+    with pytest.raises(Refused, match="3 answers of 4 participants"):
+        scoring.site("ash").answer("sign", replace(order, answers=order.answers[:3]))
+
+
+def test_a_roll_with_another_answer_than_the_one_given_is_not_signed(scoring):
+    order = scoring.order("sign")
+    other = (order.answers[1], *order.answers[1:])
+    with pytest.raises(Refused, match="does not list the answer that ash gave"):
+        scoring.site("ash").answer("sign", replace(order, answers=other))
+
+
+def test_a_roll_that_somebody_has_not_signed_releases_nothing(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    order = federation.order("release")
+    for signatures in ((*order.signatures[:3], order.signatures[0]), order.signatures[:3]):
+        with pytest.raises(Refused, match="not validly signed by elm"):
+            federation.site("ash").answer("release", replace(order, signatures=signatures))
+
+
+def test_a_site_that_was_asked_again_releases_nothing_for_the_asking_before(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    ash = federation.site("ash")
+    ash.answer("score", replace(federation.order("score"), attempt=2))
+    with pytest.raises(Refused, match="does not list the answer that ash gave"):
+        ash.answer("release", federation.order("release"))
+
+
+def test_what_was_signed_is_released_and_nothing_else(wood, people):
+    federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "release")))
+    changed = federation.houses["ash"].memory["signed"].replace("a", "b")
+    federation.houses["ash"].memory["signed"] = changed
+    with pytest.raises(Refused, match="not validly signed by ash, beech, cedar, elm"):
+        federation.site("ash").answer("release", federation.order("release"))
+
+
+def test_the_same_roll_is_released_again_and_with_the_same_seed(finished):
+    order = finished.order("release")
+    first, second = (finished.site("ash").answer("release", order) for _ in range(2))
+    assert first.seed == second.seed
+
+
+@pytest.mark.parametrize("step", ["sign", "release"])
+def test_a_site_that_has_scored_nothing_has_nothing_to_sign_or_release(wood, people, finished, step):
+    newcomer = Wood(wood, people)
+    with pytest.raises(Refused, match="too early"):
+        newcomer.site("ash").answer(step, finished.order(step))
+
+
+@pytest.mark.parametrize("step", ["check", "score", "ring", "finish"])
+def test_a_coordinator_that_asks_out_of_order_is_refused(people, step):
+    wood = study(privacy={"secure_sum": "ring"})
+    done = Wood(wood, people)
+    done.run()
+    newcomer = Wood(wood, people)
+    newcomer.houses["ash"].verify = done.houses["ash"].verify
+    with pytest.raises(Refused, match=r"too early|not scored here|no round key"):
+        newcomer.site("ash").answer(step, done.order(step))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A site that cheats
+
+
+def cheats(step, answer):
+    """A site that does one step its own way."""
+    honest = getattr(BofrfSite, step)
+    return type("Cheat", (BofrfSite,), {step: lambda self, order: answer(self, honest(self, order))})
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "reason"),
+    [
+        ("score", lambda _, reply: MaskedCounts(reply.counts[:-1]), "sent 32 rows of counts where 33 were asked"),
+        (
+            "score",
+            lambda _, reply: MaskedCounts(reply.counts ^ np.uint64(1)),
+            "refused sign: the roll is refused: it does not list the answer that elm gave",
+        ),
+        ("score", lambda _, __: Decline("I would rather not"), "I would rather not"),
+        ("score", lambda _, __: Signature(bytes(64)), "answered score with something else"),
+        ("sign", lambda _, __: Signature(bytes(64)), "signed another list than the one it was shown"),
+    ],
+)
+def test_a_site_that_does_not_answer_as_asked_is_left_out_and_the_others_are_asked_again(
+    wood, people, step, answer, reason
+):
+    federation = Wood(wood, people, parts={"elm": cheats(step, answer)})
+    federation.run()
+    assert federation.left_out == {"elm": reason}
+    assert federation.steps()[-4:] == ["score 2", "sign 2", "release 2", "finish 1"]
+
+
+def test_a_wrong_seed_voids_the_round_instead_of_giving_wrong_weights(wood, people):
+    liar = cheats("release", lambda _, reply: replace(reply, seed=bytes(32)))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(wood, people, parts={"elm": liar}).run()
+
+
+def test_wrong_guards_void_the_round_and_so_does_a_release_without_them(wood, people):
+    liar = cheats("release", lambda _, reply: replace(reply, guards=(bytes(32),) * len(reply.guards)))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(wood, people, parts={"elm": liar}).run()
+    miser = cheats("release", lambda _, reply: ReleasedSeed(reply.seed, ()))
+    with pytest.raises(RoundVoid, match="elm did not release"):
+        Wood(wood, people, parts={"elm": miser}).run()
+
+
+def test_one_site_that_does_not_release_keeps_everybody_s_own_rows_closed(wood, people):
+    answers = []
+    noted = cheats("score", lambda _, reply: answers.append(reply) or reply)
+    federation = stopped(Wood(wood, people, lost={"elm": "release"}, parts={"ash": noted}))
+    order, tally = federation.order("score"), federation.order("score").tally
+    given = {name: federation.site(name).answer("release", federation.order("release")) for name in SITES[:3]}
+    guards = [given[name].guards[0] for name in ("beech", "cedar")]
+    seen = unmask_alone(answers[0].counts, given["ash"].seed, guards, tally.together, order.bits)
+    counts = federation.houses["ash"].memory["fold-counts"][0].sum(axis=0)
+    told = modulo(tally.told(counts, "ash")[tally.together :], order.bits)
+    assert len(told)
+    assert not np.any(np.all(seen == told, axis=1))
+
+
+@pytest.mark.parametrize("mode", ["masked", "ring"])
+def test_one_asking_has_one_answer_whatever_has_changed_since(people, mode):
+    lost = dict.fromkeys(SITES, "sign" if mode == "masked" else "ring")
+    scoring = stopped(Wood(study(privacy={"secure_sum": mode}), people, lost=lost))
+    order, house = scoring.order("score"), scoring.houses["ash"]
+    scoring.site("ash").answer("score", order)
+    rows = house.cohort.y.copy()
+    rows[:10] = 1 - rows[:10]
+    house.cohort = replace(house.cohort, y=rows)
+    with pytest.raises(Refused, match="asked before, and the answer was another"):
+        scoring.site("ash").answer("score", order)
+    if mode == "masked":
+        scoring.site("ash").answer("score", replace(order, attempt=2))
+
+
+def test_counts_that_cannot_be_void_the_round_of_a_trusted_third_party(people):
+    liar = cheats("score", lambda _, reply: PlainCounts(reply.counts * 1000))
+    with pytest.raises(RoundVoid, match="outside 0"):
+        Wood(study(privacy={"secure_sum": "trusted-third-party"}), people, parts={"elm": liar}).run()
+
+
+@pytest.fixture
+def totals(monkeypatch):
+    """What the aggregator sees of every sum, or the owner in a ring; trees of ash come first."""
+    seen = []
+    monkeypatch.setattr(
+        "spinney.federation.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total))
+    )
+    return seen
+
+
+def test_the_totals_tell_the_aggregator_nearly_how_many_sick_and_well_every_site_has(totals):
+    """The totals of an owner's trees lack who was in the bootstrap: on average 63 % of the owner's patients."""
+    wood = study(forest={"trees": 50})
+    sites = {"ash": (400, -1.0), "beech": (900, 0.3), "cedar": (260, 0.0), "elm": (1500, -2.0)}
+    people = {name: cohort(wood, rows, rows, base=base) for name, (rows, base) in sites.items()}
+    federation = Wood(wood, {name: replace(one, salt=f"5a17{name}") for name, one in people.items()})
+    federation.run()
+    (total,), owners = totals, np.asarray(federation.order("score").manifest.owners)
+    cases = np.stack([total[:, 0] + total[:, 3], total[:, 1] + total[:, 2]], axis=1)
+    lacking = np.stack([cases[owners == name].mean(axis=0) for name in sites])
+    drawn = 1 - np.exp(-1)
+    guessed = (lacking.sum(axis=0) / (len(sites) - drawn) - lacking) / drawn
+    labels = [one.rows(0).y for one in people.values()]
+    assert guessed == pytest.approx(np.array([[y.sum(), (y == 0).sum()] for y in labels]), rel=0.04)
+
+
+def grows(forest_of):
+    """A site that sends other trees than it has grown, and counts them where its first tree is counted."""
+
+    class Forger(BofrfSite):
+        def grown(self):
+            super().grown()
+            memory, forged = self.house.memory, forest_of(self)
+            memory["forest"] = packed = codec.pack_forest(forged, self.rounding)
+            memory["unseen"] = memory["unseen"][:, [0] * len(forged)]
+            return packed
+
+    return Forger
+
+
+def plain_tree(feature, threshold, probability):
+    return Forest(np.array(feature, np.int16), np.array(threshold), np.zeros(len(feature), bool), np.array(probability))
+
+
+@pytest.mark.parametrize("mode", ["masked", "ring"])
+def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(totals, mode):
+    wood = study(privacy={"secure_sum": mode})
+    people = cohorts(wood, SITES[:3]) | {"elm": cohort(wood, seed=3, absent=(3,))}
+    one = plain_tree([0, LEAF, LEAF], [0.5, 0.0, 0.0], [0.0, 0.2, 0.8])
+    twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [0.5, 0.0, 0.5, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
+    federation = Wood(wood, people, parts={"ash": grows(lambda _: join([one, twin]))})
+    federation.run()
+    counts = federation.houses["elm"].memory["fold-counts"][0].sum(axis=0)
+    assert np.array_equal(totals[0][0] - totals[0][1], counts[0])
+
+
+def test_who_makes_trees_and_sees_totals_can_read_a_site_that_is_missing_on_another_night(wood, people, totals):
+    def unnoticed(site):
+        """The same trees, but for where missing values go, and there are none."""
+        old = codec.unpack_forest(first.houses["ash"].memory["forest"], site.rounding, site.limits)
+        return replace(old, missing_left=old.missing_left ^ (old.feature != LEAF))
+
+    first = Wood(wood, people, parts={"ash": grows(lambda site: site.own_forest())})
+    first.run()
+    second = Wood(wood, people, round=2, parts={"ash": grows(unnoticed)}, lost={"elm": "score"})
+    for name in SITES:
+        second.houses[name].history = first.houses[name].history
+    second.run()
+    own = [federation.houses["ash"].memory["fold-counts"][0].sum(axis=0)[:6] for federation in (first, second)]
+    foreign = [total[:6] - counted for total, counted in zip(totals, own, strict=True)]
+    assert np.array_equal(foreign[0] - foreign[1], first.houses["elm"].memory["fold-counts"][0].sum(axis=0)[:6])
+
+
+def test_only_rounded_weights_and_a_rounded_map_reach_the_sites(finished):
+    order = finished.order("finish")
+    assert {field.name for field in fields(order)} == {"manifest", "weights", "map"}
+    assert order.weights.tolist() == np.round(order.weights, 2).tolist()
+    assert {field.name for field in fields(order.map)} == {"sites", "places", "clusters", "shown"}
+    assert order.map.places.tolist() == np.round(order.map.places, 2).tolist()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, 1.5, -1.5])
+def test_weights_that_cannot_be_are_refused_by_the_site(finished, wrong):
+    order = finished.order("finish")
+    weights = np.where(np.arange(len(order.weights)) == 0, wrong, order.weights)
+    with pytest.raises(Refused, match=r"one weight in -1\.\.1 per tree"):
+        finished.site("ash").answer("finish", replace(order, weights=weights))
+
+
+def test_weights_for_other_trees_than_the_manifest_s_are_refused(finished):
+    order = finished.order("finish")
+    with pytest.raises(Refused, match="per tree of the manifest"):
+        finished.site("ash").answer("finish", replace(order, weights=order.weights[1:]))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The ring
+
+
+@pytest.fixture
+def ring(people):
+    """A ring that stops after its first packets were made."""
+    return stopped(Wood(study(privacy={"secure_sum": "ring"}), people, lost=dict.fromkeys(SITES, "ring")))
+
+
+def test_a_ring_goes_round_once(ring):
+    smaller = replace(ring.order("score"), participants=("ash", "beech", "cedar"), attempt=2)
+    with pytest.raises(Refused, match="a ring goes round once"):
+        ring.site("ash").answer("score", smaller)
+
+
+def test_a_site_adds_its_counts_only_among_the_neighbours_that_it_has_agreed_to(ring):
+    order = ring.order("ring", "beech")
+    fewer = replace(order.binding, participants=("ash", "beech", "cedar"))
+    with pytest.raises(Refused, match="not the ring that this house has joined"):
+        ring.site("beech").answer("ring", replace(order, binding=fewer))
+
+
+def test_a_packet_that_does_not_come_from_the_neighbour_before_is_refused(ring):
+    """Otherwise the owner could hand its packet to the site before it, and read off what that site has added."""
+    order = ring.order("ring", "elm")
+    parcel = ring.houses["ash"].mail.post(b"\0" * 32, ["elm"])
+    with pytest.raises(Refused, match="comes from ash and not from cedar"):
+        ring.site("elm").answer("ring", replace(order, packets={"ash": parcel}))
+
+
+def test_a_site_adds_its_counts_to_an_owner_s_packet_once(ring):
+    order = ring.order("ring", "beech")
+    ring.site("beech").answer("ring", order)
+    content = ring.houses["beech"].open(order.packets["ash"])
+    again = ring.houses["ash"].mail.post(content[::-1], ["beech"])
+    with pytest.raises(Refused, match="the packet of ash came twice"):
+        ring.site("beech").answer("ring", replace(order, packets={"ash": again}))
+
+
+def test_a_packet_of_the_wrong_size_is_refused(ring):
+    order = ring.order("ring", "beech")
+    parcel = ring.houses["ash"].mail.post(b"\0" * 7, ["beech"])
+    with pytest.raises(Refused, match="has 7 bytes for"):
+        ring.site("beech").answer("ring", replace(order, packets={"ash": parcel}))
+
+
+def test_a_sum_that_cannot_be_is_not_turned_into_weights_by_its_owner(people):
+    class Liar(BofrfSite):
+        def _counts_of(self, owner):
+            return super()._counts_of(owner) - 10**6
+
+    with pytest.raises(RoundVoid, match="was lost while the ring went round"):
+        Wood(study(privacy={"secure_sum": "ring"}), people, parts={"elm": Liar}).run()
+
+
+def test_an_owner_with_too_few_weights_voids_the_ring(people):
+    class Miser(BofrfSite):
+        def ring(self, order: RingOrder):
+            reply = super().ring(order)
+            return OwnWeights(reply.weights[:1]) if isinstance(reply, OwnWeights) else reply
+
+    with pytest.raises(RoundVoid, match="elm sent 1 weights"):
+        Wood(study(privacy={"secure_sum": "ring"}), people, parts={"elm": Miser}).run()
+
+
+def test_a_round_ends_once_so_that_test_rows_are_not_asked_again_and_again():
+    wood = Wood(study(), cohorts(study()))
+    wood.run()
+    manifest = wood.order("finish").manifest
+    with pytest.raises(Refused, match="has ended here with other weights"):
+        wood.site("ash").answer("finish", Weights(manifest, np.eye(len(manifest))[0]))

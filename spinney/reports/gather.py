@@ -8,7 +8,8 @@ from spinney.cohort.pull import PullReport
 from spinney.cohort.vault import CohortRef
 from spinney.connectors.mlflow import CHAMPION, Registry
 from spinney.errors import Declined
-from spinney.house.rounds import CoordinatorSession, Over
+from spinney.house.round_messages import Over
+from spinney.house.rounds import CoordinatorSession
 from spinney.house.site_night import RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, RoundFacts, Standing, of_round
 from spinney.rows.describe import characteristic_vector, vector_names

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, distributions
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import Any
@@ -103,12 +103,13 @@ class Offers(Mapping[str, Any]):
 
     @cached_property
     def _theirs(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in _entry_points().select(group=self.group)}
+        return {point.name: point for point in _entry_points() if point.group == self.group}
 
 
 @cache
-def _entry_points() -> EntryPoints:
-    return entry_points()
+def _entry_points() -> list[EntryPoint]:
+    """All of all packages, read once: that takes as long for one group as for all."""
+    return [point for distribution in distributions() for point in distribution.entry_points]
 
 
 ALGORITHMS = Offers(

@@ -290,7 +290,7 @@ def _store_for(url: str, options: Mapping[str, Any]) -> Store:
         known = ", ".join(f"{name}://" for name in EXCHANGES.names if name != "folder")
         raise ExchangeDenied(f"no exchange over {scheme}://: use a folder or {known}")
     try:
-        place: type[Store] = EXCHANGES[kind]
+        place: Callable[[str, Mapping[str, Any]], Store] = EXCHANGES[kind]
     except ImportError as error:
         raise ExchangeDenied(f"{scheme}:// needs the package {error.name}: install spinney[{kind}]") from None
     return place(url, options)

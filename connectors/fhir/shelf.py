@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
@@ -132,7 +133,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
         yield from lines_in(file)
 
 
-def lines_in(file: BinaryIO) -> Iterator[bytes]:
+def lines_in(file: BufferedIOBase) -> Iterator[bytes]:
     """The same of an open file."""
     while line := file.readline(LONGEST_LINE):
         rest = line

@@ -135,7 +135,7 @@ def _asked(features: Sequence[Feature]) -> str:
 
 
 def _variable(feature: Feature) -> dict[str, Any]:
-    plain = {"@type": "PropertyValue", "name": feature.name, "measurementTechnique": feature.kind}
+    plain: dict[str, Any] = {"@type": "PropertyValue", "name": feature.name, "measurementTechnique": feature.kind}
     if feature.range:
         plain |= {"minValue": feature.range[0], "maxValue": feature.range[1]}
     return plain | ({"unitCode": feature.unit} if feature.unit else {})

@@ -12,6 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
@@ -167,7 +168,7 @@ class _Unpacked:
             raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
 
 
-def _whole(file: BinaryIO, path: Path) -> bytes:
+def _whole(file: BufferedIOBase, path: Path) -> bytes:
     """A bundle, if it is not too large; what is packed is unpacked no further than that."""
     content = file.read(LARGEST_BUNDLE + 1)
     if len(content) > LARGEST_BUNDLE:

@@ -14,6 +14,8 @@ import click
 from spinney.flows.cli.options import json_option
 
 if TYPE_CHECKING:
+    from spinney.configuration.house import CoordinatorSettings
+    from spinney.configuration.site import SiteSettings
     from spinney.doctor.findings import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
@@ -72,6 +74,7 @@ def _findings(site_file: Path | None, coordinator_file: Path | None, least_gib: 
     yield from check_machine()
     if not site_file and not coordinator_file:
         site_file, coordinator_file = _here()
+    house: SiteSettings | CoordinatorSettings
     try:
         if site_file:
             house = read_site(site_file)

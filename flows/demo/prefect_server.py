@@ -72,7 +72,7 @@ class PrefectServer:
             "PREFECT_SERVER_UI_API_URL": self.api,
             "PREFECT_UI_URL": self.ui,
         }
-        command = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
+        command: list[str | Path] = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
         self._process = start_process(command, self.environment | own | self._settings, self.log_file)
         try:
             with self.http() as client:
@@ -136,7 +136,7 @@ def migrated_database(cache: Path) -> Path:
 
 def _migrate(home: Path, template: Path) -> None:
     home.mkdir()
-    command = [PREFECT, "server", "database", "upgrade", "-y"]
+    command: list[str | Path] = [PREFECT, "server", "database", "upgrade", "-y"]
     environment = clean_environment() | quiet_settings(home)
     try:
         subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)  # noqa: S603

@@ -154,11 +154,11 @@ def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime) ->
     newest = ", ".join(
         f"max({column}) FILTER ({column} <= {instant(now)})" for column in ('"time"', '"until"', "recorded")
     )
-    moment = bench.execute(
+    moment: datetime = bench.execute(
         f"SELECT greatest({newest}, (SELECT max(died) FILTER (died <= {instant(now)}) FROM person)) "
         f"FROM read_parquet({text(folder / '*' / '*.parquet')}, hive_partitioning = true)"
     ).fetchall()[0][0]
-    return moment.replace(tzinfo=UTC)  # type: ignore[no-any-return]
+    return moment.replace(tzinfo=UTC)
 
 
 def _look(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, staged: Staged, study: Study) -> None:

@@ -57,7 +57,8 @@ def encode_message(message: Message) -> bytes:
     packer.pack_array_header(2)
     packer.pack(kind)
     _codec(type(message)).write(packer, message)
-    return packer.bytes()
+    written: bytes = packer.bytes()
+    return written
 
 
 def decode_message(data: bytes) -> Message:
@@ -81,7 +82,8 @@ def pack(plain: Any) -> bytes:
     """Any dataclass of plain fields that both sides know."""
     packer = msgpack.Packer(autoreset=False)
     _codec(type(plain)).write(packer, plain)
-    return packer.bytes()
+    written: bytes = packer.bytes()
+    return written
 
 
 def unpack(data: bytes, kind: type[Plain]) -> Plain:
@@ -201,8 +203,7 @@ class _Codec:
     read: Callable[[_Reader], Any]
 
 
-@cache
-def _codec(hint: Any) -> _Codec:
+def _codec_of(hint: Any) -> _Codec:
     origin, inner = get_origin(hint), get_args(hint)
     if hint in FIRST_BYTES:
         return _scalar(hint)
@@ -221,6 +222,9 @@ def _codec(hint: Any) -> _Codec:
     if is_dataclass(hint) and isinstance(hint, type):
         return _dataclass(hint)
     raise TypeError(f"{hint} can't travel; see spinney/house/encoding.py for what can")
+
+
+_codec: Callable[[Any], _Codec] = cache(_codec_of)
 
 
 def _scalar(kind: type[Any]) -> _Codec:

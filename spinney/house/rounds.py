@@ -22,7 +22,7 @@ from spinney.choice.personalise import Outcome
 from spinney.errors import Refused, RoundVoid, in_short
 from spinney.federation import disclosure
 from spinney.federation.messages import Description, Done, Enrolment
-from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, content_digest, key_words
+from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, SitePart, content_digest, key_words
 from spinney.forest.grow import Spread
 from spinney.house import encoding as wire
 from spinney.house.channel import PARCEL, RoundChannel
@@ -254,7 +254,7 @@ class SiteSession:
         self._house.spread = spread
         self._post.peers = self._house.cards
         memory.setdefault("key", channel.key.private.private_bytes_raw())
-        self._part = ALGORITHMS[study.algorithm.name].site_part(self._house)
+        self._part: SitePart = ALGORITHMS[study.algorithm.name].site_part(self._house)
 
     @property
     def outcome(self) -> Outcome | None:

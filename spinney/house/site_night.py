@@ -27,7 +27,8 @@ from spinney.house.nights import HouseNights, stopwatch
 from spinney.house.patients import Patients
 from spinney.house.renewal import renew_roster
 from spinney.house.roster import Roster
-from spinney.house.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteSession, Superseded, Through, directly
+from spinney.house.round_messages import Opening, Over
+from spinney.house.rounds import LARGEST_NOTE, OVER, SiteSession, Superseded, Through, directly
 from spinney.house.withdrawal import obey_withdrawals
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import ScoredTrees

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from spinney.cohort.check_result import CheckResult
 from spinney.cohort.pull_report import PullReport
 from spinney.connectors.mlflow import CHAMPION, Registry
-from spinney.house.rounds import CoordinatorSession, Over
+from spinney.house.round_messages import Over
+from spinney.house.rounds import CoordinatorSession
 from spinney.house.site_night import RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, RoundFacts, Standing, of_round
 from spinney.scoring.monitor import Watch

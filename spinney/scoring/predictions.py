@@ -53,7 +53,7 @@ class Predictions:
     def of(self, version: int) -> pd.DataFrame:
         """Everything that a version has said."""
         try:
-            tables = [pq.read_table(path).to_pandas() for path in self._files(version)]
+            tables: list[pd.DataFrame] = [pq.read_table(path).to_pandas() for path in self._files(version)]
         except (OSError, pa.ArrowException):
             raise SourceFailed(f"a file in {self.folder} is damaged; restore it or delete it") from None
         if not tables:

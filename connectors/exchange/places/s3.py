@@ -83,7 +83,8 @@ class Bucket(Store):
         return True
 
     def _info(self, path: str) -> dict[str, Any]:
-        return self._call("info", path)
+        found: dict[str, Any] = self._call("info", path)
+        return found
 
     def _ls(self, folder: str) -> list[dict[str, Any]]:
         return list(self._call("ls", folder, detail=True))

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import paramiko
 from fsspec.utils import infer_storage_options
@@ -124,7 +124,7 @@ class Sftp(Store):
                     f"the key file or known_hosts file for {self.place} cannot be read: check the exchange's options"
                 ) from None
             raise
-        ftp.get_channel().settimeout(self._options["timeout"])
+        cast(paramiko.Channel, ftp.get_channel()).settimeout(self._options["timeout"])  # it was opened just now
         return client, ftp
 
     def _still_there(self, error: OSError) -> None:  # noqa: ARG002

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions
-from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -97,9 +97,9 @@ class Offers(Mapping[str, Any]):
 
     @cached_property
     def _ours(self) -> dict[str, str]:
-        spec = find_spec(self._package)
-        folders = (spec.submodule_search_locations if spec else None) or []
-        return {one.name.replace("_", "-"): one.name for one in iter_modules(folders) if not one.name.startswith("_")}
+        folder = Path(__file__).parent.joinpath(*self._package.split(".")[1:])  # without importing the package
+        found = iter_modules([str(folder)])
+        return {one.name.replace("_", "-"): one.name for one in found if not one.name.startswith("_")}
 
     @cached_property
     def _theirs(self) -> dict[str, EntryPoint]:

@@ -70,3 +70,10 @@ def leave_old(village: Village, sender: str) -> Path:
     path.touch()
     os.utime(path, (0, 0))
     return path
+
+
+def night(village: Village) -> tuple[dict[str, Any], dict[str, RoundResult]]:
+    """A whole night: what came of it for the coordinator, and for every site."""
+    with others(village) as running:
+        ended = {name: one.result() for name, one in running.items()}
+    return ended.pop(COORDINATOR), ended

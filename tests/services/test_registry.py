@@ -20,7 +20,7 @@ import pytest
 
 from spinney.configuration.house import RegistrySettings
 from spinney.connectors.mlflow import Registry, lineage_of
-from tests.connectors.mlflow.test_mlflow import frame
+from tests.connectors.mlflow.registered import frame
 from tests.places import ROOT
 from tests.servers.migrated import registry_in
 from tests.spinney.in_process import Wood, cohorts, study

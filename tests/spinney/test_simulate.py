@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from spinney.choice.metrics import auroc
-from spinney.errors import RoundVoid
-from spinney.federation.seam import Decline, Message
+from spinney.errors import Refused, RoundVoid
 from spinney.plugins import ALGORITHMS
 from spinney.rows.parts import Part
-from spinney.simulate import pooled_forest, simulate
+from spinney.simulate import LocalMail, pooled_forest, simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 
@@ -94,39 +93,6 @@ def test_a_defect_in_a_site_s_part_is_not_mistaken_for_a_lost_site(wood, people)
         Wood(wood, people, parts={"elm": Broken}).run()
 
 
-@pytest.mark.parametrize(
-    ("rows", "rule"), [(123, "rows are rounded"), (10**18, "no hospital has more than 1,000,000,000 rows")]
-)
-def test_a_message_that_says_more_than_the_study_allows_does_not_leave_the_house(wood, people, rows, rule):
-    class Chatterbox(ALGORITHMS["bofrf"].site_part):
-        def join(self, order):
-            return replace(super().join(order), rows=rows)
-
-    federation = Wood(wood, people, parts={"elm": Chatterbox})
-    federation.run()
-    assert federation.left_out == {"elm": f"refused join: a message breaks the rule: {rule}"}
-
-
-def test_a_kind_of_message_that_nobody_knows_does_not_leave_the_house(wood, people):
-    class Talkative(ALGORITHMS["bofrf"].site_part):
-        def check(self, _order):
-            return Message()
-
-    federation = Wood(wood, people, parts={"elm": Talkative})
-    federation.run()
-    assert "no message that a site may send" in federation.left_out["elm"]
-
-
-def test_a_long_reason_is_cut_off_at_the_door(wood, people):
-    class Poet(ALGORITHMS["bofrf"].site_part):
-        def join(self, _order):
-            return Decline("because " * 1000)
-
-    federation = Wood(wood, people, parts={"elm": Poet})
-    federation.run()
-    assert federation.left_out["elm"] == "refused join: a message breaks the rule: a reason is a sentence"
-
-
 def test_local_settings_are_searched_within_the_time_budget(people):
     wood = study(forest={"tuning": {"seconds": 60, "draws": 3, "folds": 2}})
     asked = []
@@ -173,3 +139,18 @@ def test_the_pooled_forest_can_do_without_a_feature_at_some_sites(wood, people):
     model = pooled_forest(wood, {**people, "elm": cohort(wood, seed=3, absent=(0,))})
     test = cohort(wood, seed=3, absent=(0,)).rows(Part.TEST)
     assert np.isfinite(model.votes(test.X, np.ones_like(test.present))).all()
+
+
+def test_a_parcel_is_readable_by_its_recipients_only():
+    post = LocalMail()
+    parcel = post.of("ash").post(b"trees", ["beech"])
+    assert post.of("beech").fetch(parcel) == post.of("ash").fetch(parcel) == b"trees"
+    with pytest.raises(Refused, match="no parcel of ash for cedar"):
+        post.of("cedar").fetch(parcel)
+
+
+def test_nobody_can_make_another_site_s_parcel_unreadable_by_posting_the_same():
+    post = LocalMail()
+    parcel = post.of("ash").post(b"trees", ["beech", "cedar"])
+    post.of("cedar").post(b"trees", [])
+    assert post.of("beech").fetch(parcel) == b"trees"

@@ -5,48 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from spinney.choice.saved import ModelRefused
 from spinney.configuration.house import RegistrySettings
-from spinney.connectors.mlflow import LATE, Registry, RegistryFailed, Version, lineage_of, store
+from spinney.connectors.mlflow import LATE, Registry, RegistryFailed, lineage_of
+from tests.connectors.mlflow.registered import frame, register
 from tests.places import ROOT
 from tests.servers.migrated import registry_in
-from tests.spinney.in_process import Wood, cohorts, study
-
-
-@pytest.fixture(scope="module")
-def wood() -> Wood:
-    """A finished round of four sites."""
-    made = Wood(study(), cohorts(study()))
-    made.run()
-    return made
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Registry:
-    return registry_in(tmp_path)
-
-
-def register(registry: Registry, wood: Wood, round_: int = 1, site: str = "elm") -> Version:
-    outcome = wood.outcomes[site]
-    lineage = lineage_of(wood.study, site, outcome.model, round_, "c" * 64, "a" * 64)
-    return registry.register(wood.study, outcome, lineage)
-
-
-def frame(rows: int = 50) -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    values = rng.random((rows, 4))
-    values[rng.random(values.shape) < 0.1] = np.nan
-    return pd.DataFrame(values, columns=[f"x{place}" for place in range(4)])
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -62,36 +34,6 @@ def test_a_registered_model_gives_the_same_probabilities_when_it_is_loaded(regis
     loaded, rows = registry.model(version), frame()
     assert loaded.digest == wood.outcomes["elm"].model.digest
     assert np.array_equal(loaded.predict_proba(rows), wood.outcomes["elm"].model.predict_proba(rows))
-
-
-def test_mlflow_loads_the_champion_by_its_alias(registry, wood):
-    import mlflow
-
-    version = register(registry, wood)
-    registry.promote("wood", version.number)
-    mlflow.set_tracking_uri(registry.store.tracking)
-    rows = frame()
-    said = mlflow.pyfunc.load_model("models:/wood@champion").predict(rows)
-    model = wood.outcomes["elm"].model
-    assert said["probability"].to_numpy() == pytest.approx(model.predict_proba(rows)[:, 1], abs=0)
-    assert said["decision"].tolist() == model.predict(rows).tolist()
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        pd.DataFrame({"x0": [1, 0], "x1": [0, 1]}),
-        pd.DataFrame({"x0": pd.array([1, None], dtype="Int64"), "x1": [True, False]}),
-        pd.DataFrame({"x0": [0.5, None], "a note": ["not asked", "for"], "x1": [0.5, 0.5]}),
-    ],
-    ids=["whole numbers and absent columns", "missing and yes or no", "other columns"],
-)
-def test_a_table_needs_no_special_types_to_be_scored(registry, wood, rows):
-    from mlflow import pyfunc
-
-    version = register(registry, wood)
-    folder = registry.store.client.download_artifacts(version.run, "model")
-    assert pyfunc.load_model(folder).predict(rows)["probability"].between(0, 1).all()
 
 
 def test_no_file_of_a_version_is_a_pickle_and_none_tells_of_a_patient(registry, wood, tmp_path):
@@ -115,17 +57,6 @@ def test_registering_does_not_look_through_everything_that_is_installed(registry
     assert not looked
 
 
-def test_a_version_says_where_it_comes_from(registry, wood):
-    version = register(registry, wood)
-    lineage, model = registry.lineage(version), wood.outcomes["elm"].model
-    assert (lineage.study_digest, lineage.round, lineage.site) == (wood.study.digest, 1, "elm")
-    assert (lineage.cohort_digest, lineage.audit_head) == ("c" * 64, "a" * 64)
-    assert lineage.trees == {site: model.owners_.count(site) for site in sorted(set(model.owners_))}
-    assert sum(lineage.weights.values()) == pytest.approx(1, abs=0.001)
-    assert version.model_digest == model.digest == lineage.model_digest
-    assert json.loads(version.said("trees")) == lineage.trees
-
-
 def test_the_evidence_is_kept_with_all_candidates(registry, wood):
     evidence = registry.evidence(register(registry, wood))
     decision = wood.outcomes["elm"].decision
@@ -141,13 +72,6 @@ def test_a_version_that_was_changed_on_disk_is_refused(registry, wood, tmp_path)
     plain["weights"][0] += 1
     words.write_text(json.dumps(plain), encoding="utf-8")
     with pytest.raises(ModelRefused, match="its digest is another"):
-        registry.model(version)
-
-
-def test_a_version_whose_files_are_gone_says_what_to_do(registry, wood, tmp_path):
-    version = register(registry, wood)
-    next((tmp_path / "registry").rglob("forest.spny")).unlink()
-    with pytest.raises(ModelRefused, match="cannot be read"):
         registry.model(version)
 
 
@@ -180,7 +104,7 @@ import os, signal, sys
 from pathlib import Path
 from spinney.configuration.house import RegistrySettings
 from spinney.connectors.mlflow import Registry
-from tests.connectors.mlflow.test_mlflow import register
+from tests.connectors.mlflow.registered import register
 from tests.spinney.in_process import Wood, cohorts, study
 
 made = Wood(study(), cohorts(study()))
@@ -357,40 +281,3 @@ def test_a_prefix_keeps_the_models_of_sites_on_one_server_apart(tmp_path, wood):
         house.store._artifacts = tmp_path / "files"
         register(house, wood, site=site)
         assert [str(one) for one in house.versions("wood")] == [f"{site}-wood/1"]
-
-
-def test_a_server_that_is_away_is_one_clear_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    away = Registry(tmp_path, RegistrySettings(tracking="http://127.0.0.1:9"))
-    with pytest.raises(RegistryFailed, match=r"^MLflow refuses: .*see `registry` in site.yaml, then try again$"):
-        away.champion("wood")
-
-
-def test_a_database_of_another_mlflow_is_one_clear_line(tmp_path):
-    registry = registry_in(tmp_path)
-    with sqlite3.connect(tmp_path / "registry" / "mlflow.db") as database:
-        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
-    with pytest.raises(RegistryFailed, match=r"MLflow refuses: .*out-of-date database schema"):
-        registry.champion("wood")
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# The database of a new house
-
-
-def test_an_empty_database_is_migrated_once_per_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_migrated", lambda: b"made")
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "installation"))
-    fresh = store._empty_database.__wrapped__
-    assert fresh() == b"made"
-    monkeypatch.setattr(store, "_migrated", lambda: pytest.fail("migrated again"))
-    assert fresh() == b"made"
-
-
-def test_where_the_installation_can_not_be_written_every_process_migrates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("no folder can be made here")
-    monkeypatch.setattr(store, "_migrated", lambda: b"made")
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "file"))
-    assert store._empty_database.__wrapped__() == b"made"

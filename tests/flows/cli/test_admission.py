@@ -15,7 +15,7 @@ from spinney.flows.cli import main
 from spinney.house.keys import KeyRing
 from spinney.house.site_night import SiteNights
 from tests.federations import breast_village, registered
-from tests.spinney.house.test_site_night import night
+from tests.nights import night
 
 SITES = ("ash", "birch", "cedar")
 

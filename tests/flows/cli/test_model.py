@@ -1,49 +1,20 @@
-"""spinney model and spinney predict, on a site with a registry."""
+"""spinney model: the versions in a site's registry, and which one is in use."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from spinney.connectors.mlflow import lineage_of
-from spinney.demo.federation import Village
 from spinney.flows.cli import main
 from spinney.house.audit import Audit
 from spinney.house.withdrawal import Withdrawal
-from spinney.simulate import Simulation
-from tests.federations import breast_study, breast_table, breast_village, simulated
 from tests.servers.migrated import registry_in
 
 SITES = ("ash", "birch", "cedar")
-ENOUGH = {"choice": {"fewest_test_patients": 5}, "split": {"newest": 0}}  # whatever the key of the vault deals out
-
-pytestmark = pytest.mark.usefixtures("village")
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[Simulation]:
-    made = breast_village(tmp_path_factory.mktemp("reference"), SITES, **ENOUGH)
-    return [simulated(made, breast_study(**ENOUGH), number) for number in (1, 2)]
-
-
-@pytest.fixture
-def village(tmp_path: Path, results: list[Simulation], monkeypatch: pytest.MonkeyPatch) -> Village:
-    """Ash: version 1 in use, version 2 a candidate."""
-    made = breast_village(tmp_path, SITES, **ENOUGH)
-    study = breast_study(**ENOUGH)
-    registry = registry_in(made.home("ash"))
-    for number, result in enumerate(results, start=1):
-        outcome = result.outcomes["ash"]
-        registry.register(study, outcome, lineage_of(study, "ash", outcome.model, number))
-        if number == 1:
-            registry.promote("breast", 1)
-    monkeypatch.chdir(made.folder / "ash")
-    return made
+pytestmark = pytest.mark.usefixtures("two_models")
 
 
 def spinney(*arguments: str, code: int = 0) -> Result:
@@ -82,12 +53,12 @@ def test_compare_puts_two_versions_side_by_side():
     assert set(json.loads(spinney("model", "compare", "1", "2", "--json").stdout)) == {"1", "2"}
 
 
-def test_promote_and_rollback_change_what_is_in_use_and_say_who_did_it(village):
+def test_promote_and_rollback_change_what_is_in_use_and_say_who_did_it(two_models):
     spinney("model", "promote", "2", "--by", "jo")
     assert aliases() == {"champion": 2, "previous": 1}
     spinney("model", "rollback", "--by", "jo")
     assert aliases() == {"champion": 1, "previous": 2}
-    words = [line.entry.words for line in Audit(village.home("ash") / "audit.jsonl").lines()][-2:]
+    words = [line.entry.words for line in Audit(two_models.home("ash") / "audit.jsonl").lines()][-2:]
     assert words == ["Decided by jo: breast/2 is in use from now on.", "Decided by jo: back to breast/1."]
 
 
@@ -113,9 +84,9 @@ def test_withdraw_takes_a_site_s_trees_out_of_every_model():
     assert "remains until the next round" in spinney("model", "show").stdout
 
 
-def test_withdraw_with_the_own_name_tells_all_others(village):
+def test_withdraw_with_the_own_name_tells_all_others(two_models):
     assert "leave the others' models" in spinney("model", "withdraw", "ash", "--yes").stdout
-    raw = (village.folder / "exchange" / "breast" / "ash" / "0" / "withdrawal.1").read_bytes()
+    raw = (two_models.folder / "exchange" / "breast" / "ash" / "0" / "withdrawal.1").read_bytes()
     assert Withdrawal.model_validate_json(raw).site == "ash"
     assert aliases() == {"champion": 1, "candidate": 2}
 
@@ -126,36 +97,11 @@ def test_withdraw_asks_first():
     assert aliases() == {"champion": 1, "candidate": 2}
 
 
-def test_export_writes_onnx_and_the_card_twice(village):
+def test_export_writes_onnx_and_the_card_twice(two_models):
     said = spinney("model", "export", "--output", "out").stdout
     assert "differs from our probabilities by at most" in said
     assert {path.name for path in Path("out").iterdir()} == {"model.onnx", "card.md", "card.jsonld"}
     fair = json.loads(Path("out/card.jsonld").read_text(encoding="utf-8"))
-    model = registry_in(village.home("ash")).champion("breast")[1]
+    model = registry_in(two_models.home("ash")).champion("breast")[1]
     assert fair["@id"] == f"urn:sha256:{model.digest}"
     assert {house["name"] for house in fair["prov:wasAttributedTo"]} == set(SITES)
-
-
-def test_predict_scores_every_row_of_a_file(results):
-    table = breast_table().drop(columns="malignant")
-    table.to_csv("rows.csv", index=False)
-    rows = list(csv.DictReader(io.StringIO(spinney("predict", "--model", "breast@champion", "rows.csv").stdout)))
-    expected = results[0].outcomes["ash"].model.predict_proba(table)[:, 1]
-    assert [float(row["probability"]) for row in rows] == pytest.approx(expected, abs=1e-12)
-    assert [row["patient"] for row in rows] == table["patient"].tolist()
-    assert {row["model"] for row in rows} == {"breast/1"}
-
-
-def test_predict_with_a_version_by_number_as_json():
-    breast_table().head(3).to_csv("rows.csv", index=False)
-    rows = json.loads(spinney("predict", "--model", "breast/2", "rows.csv", "--json").stdout)
-    assert [row["model"] for row in rows] == ["breast/2"] * 3
-    assert set(rows[0]) == {"patient", "probability", "decision", "model"}
-
-
-@pytest.mark.parametrize(
-    ("model", "words"), [("breast@nobody", "there is no breast nobody in the registry"), ("a b", "write NAME@champion")]
-)
-def test_predict_with_a_model_that_is_not_there_says_so(model, words):
-    breast_table().head(3).to_csv("rows.csv", index=False)
-    assert words in spinney("predict", "--model", model, "rows.csv", code=2).stderr

@@ -14,65 +14,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import read_site
-from spinney.flows.cli import main
-from spinney.flows.cli.site_show import PullProgress
-from tests.made_up import encounter, observation, patient, write
+from tests.flows.cli.stays import STUDY, resources, spinney
+from tests.made_up import write
 from tests.places import ROOT
 from tests.servers.fhir_traps import FhirTraps, Stumble
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
-
-PEOPLE = 40
-STUDY = """
-name: stays
-cohort:
-  index: {kind: Encounter, classes: [IMP], statuses: [finished], at: end}
-features:
-  - {name: age, kind: continuous, range: [0, 120], unit: a, source: {patient: age}}
-  - {name: sex, kind: categorical, categories: [female, male], source: {patient: sex}}
-  - name: weight
-    kind: continuous
-    range: [20, 300]
-    unit: kg
-    source: {kind: Observation, codes: ["http://loinc.org|29463-7"], statistic: last, window: 365d}
-label: {name: readmitted, source: {outcome: index-event, horizon: 30d}}
-privacy: {smallest_cohort: 10}
-split: {test: 0.2}
-"""
-
-
-def resources(unit: str = "kg") -> list[dict[str, Any]]:
-    """Stays in March, every other one with a readmission in April, and much later a visit that makes all ripe."""
-    made: list[dict[str, Any]] = [encounter("2023-12-01", "2023-12-02", who="p0", kind="AMB")]
-    for number in range(PEOPLE):
-        who = f"p{number}"
-        made += [patient(who, f"19{40 + number}-01-01", "female" if number % 3 else "male")]
-        made += [encounter("2023-03-01", "2023-03-05T10:00:00Z", who=who)]
-        made += [observation("2023-03-02", 60.0 + number, unit, who=who)] if number % 5 else []
-        made += [encounter("2023-03-20", "2023-03-22T10:00:00Z", who=who)] if number % 2 else []
-    return made
-
-
-def spinney(*words: object, answers: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words], input=answers)
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a study, and with a site whose data are files."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "study.yaml").write_text(STUDY)
-    (tmp_path / "site.yaml").write_text("name: north\nhome: home\nsource: {kind: files, path: fhir}\n")
-    write(tmp_path / "fhir", resources())
-    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -122,30 +75,6 @@ def test_init_leaves_no_file_with_a_mistake_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "site.yaml").exists()
 
 
-def test_check_shows_the_cohort_and_what_would_leave(folder: Path) -> None:
-    answer = spinney("site", "check", "study.yaml")
-    assert answer.exit_code == 0, answer.output
-    assert "stays: 60 rows, 20 of them yes, and 0 whose outcome is still open." in answer.stdout
-    row = next(line.split() for line in answer.stdout.splitlines() if line.strip().startswith("weight"))
-    assert row == ["weight", "48", "12", "61", "80", "99", "kg"]
-    assert "characteristic vector: age 0." in answer.stdout
-    assert "a round would send (this command sends nothing):" in answer.stdout
-    assert "no leaf of fewer than 5 patients" in answer.stdout
-    assert (folder / "home" / "data-docs" / "stays.html").exists()
-
-
-def test_check_tells_scripts_the_same(folder: Path) -> None:  # noqa: ARG001
-    answer = spinney("site", "check", "study.yaml", "--json")
-    found = json.loads(answer.stdout)
-    assert answer.exit_code == 0
-    assert found["cohort"]["rows"] == 60
-    assert found["takes_part"] is True
-    assert found["features"][2]["missing"] == 12
-    assert set(found["vector"]) == {"age", "sex=female", "sex=male", "weight"}
-    assert found["quarantine"] == []
-    assert found["drift"] is None
-
-
 def test_a_sample_has_fewer_index_events(folder: Path) -> None:  # noqa: ARG001
     found = json.loads(spinney("site", "check", "study.yaml", "--sample", "2023-03-10", "--json").stdout)
     assert found["cohort"]["rows"] == 20
@@ -176,52 +105,6 @@ def test_a_house_is_also_found_by_its_site_file(folder: Path, words: tuple[str, 
     answer = spinney(*words, "--site", "site.yaml")
     assert answer.exit_code == 0
     assert str(folder / "home") in answer.stdout + answer.stderr
-
-
-def test_a_long_pull_tells_how_far_it_is_on_a_terminal_only(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for terminal in ("1", "0"):
-        monkeypatch.setenv("TTY_COMPATIBLE", terminal)
-        with PullProgress() as progress:
-            progress("Observation", 12_000, 20_000)
-        shown = capsys.readouterr().err
-        assert ("Observation" in shown and "12,000 rows" in shown) is (terminal == "1")
-
-
-def test_small_cells_are_not_told(folder: Path) -> None:
-    (folder / "fhir" / "Observation.ndjson").unlink()
-    write(folder / "fhir", [observation("2023-03-02", 60.0, who="p1")])
-    found = json.loads(spinney("site", "check", "study.yaml", "--json").stdout)
-    told = {key: found["features"][2][key] for key in ("filled", "missing", "minimum", "median", "maximum")}
-    assert told == dict.fromkeys(told)
-    assert found["vector"]["weight"] is None
-
-
-def test_a_later_cohort_is_compared_with_the_one_before(folder: Path) -> None:
-    assert spinney("site", "check", "study.yaml").exit_code == 0
-    heavier = [
-        {**one, "valueQuantity": {"value": one["valueQuantity"]["value"] + 150, "code": "kg"}}
-        for one in resources()
-        if "valueQuantity" in one
-    ]
-    (folder / "fhir" / "Observation.ndjson").unlink()
-    write(folder / "fhir", heavier)
-    answer = spinney("site", "check", "study.yaml")
-    assert "weight: a large shift" in answer.stdout
-    assert "the characteristic vector moved by" in answer.stdout
-
-
-def test_a_critical_rule_is_shown_and_is_an_error(folder: Path) -> None:
-    (folder / "study.yaml").write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 50"))
-    answer = spinney("site", "check", "study.yaml")
-    assert answer.exit_code == 2
-    assert "critical: at least 50 patients (40 of 40 fail)" in answer.stdout
-    assert "no characteristic vector:" in answer.stdout
-    assert answer.stderr.startswith("at least 50 patients (40 failed)")
-    scripts = spinney("site", "check", "study.yaml", "--json")
-    assert scripts.exit_code == 2
-    assert json.loads(scripts.stdout)["takes_part"] is False
 
 
 def test_forget_deletes_old_cohorts_only(folder: Path) -> None:
@@ -388,10 +271,9 @@ def test_a_bad_age_to_forget_is_wrong_usage(folder: Path) -> None:  # noqa: ARG0
 
 @pytest.mark.parametrize("words", [[], ["init"], ["check"], ["forget"]])
 def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
-    heavy = {"pandas", "prefect", "duckdb", "great_expectations", "rich", "mlflow", "sklearn"}
-    heavy |= (
-        {"numpy", "pydantic", "spinney.connectors.sources"} if words != ["init"] else set()
-    )  # its options are the sources'
+    heavy = {"pandas", "prefect", "duckdb", "great_expectations", "mlflow", "sklearn"}
+    if words != ["init"]:  # its options are those of the sources
+        heavy |= {"numpy", "pydantic", "rich", "spinney.connectors.sources"}
     call = f"main({['site', *words, '--help']!r}, standalone_mode=False)"
     code = (
         f"import sys\nfrom spinney.flows.cli import main\n{call}\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
@@ -399,45 +281,3 @@ def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> No
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert answer.stdout.startswith("Usage:")
     assert answer.stdout.endswith("HEAVY []\n")
-
-
-TABLES = {"pandas", "duckdb", "pint", "lark", "scipy", "prefect"}
-MODELS = {"sklearn", "great_expectations", "mlflow"}
-
-
-@pytest.mark.parametrize(
-    ("module", "heavy"),
-    [("spinney.configuration.site", TABLES | MODELS), ("spinney.flows.site_round", MODELS)],
-    ids=["read", "serve"],
-)
-def test_whoever_only_reads_site_yaml_or_serves_flows_does_not_wait_for_what_a_night_needs(
-    module: str, heavy: set[str]
-) -> None:
-    code = f"import sys, {module}\nprint(sorted({heavy!r} & set(sys.modules)))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert answer.stdout == "[]\n"
-
-
-def test_what_imports_make_is_not_looked_through_for_garbage_again_and_again() -> None:
-    code = "import gc, spinney.flows.site_round\nprint(gc.get_stats()[2]['collections'])"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert answer.stdout == "0\n"
-
-
-def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_path: Path) -> None:
-    variables = [
-        {"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"},
-        {"name": "CKD", "fhir_query": "/Condition?code:sw=N18", "fhir_path": "value:exists"},
-        {
-            "name": "Readmitted",
-            "fhir_query": "/Encounter",
-            "fhir_path": "value:readmission:30",
-            "variable_type": "dependent",
-        },
-    ]
-    (tmp_path / "set.json").write_text(json.dumps({"name": "Use case 2", "variables": variables}))
-    answer = spinney("study", "import-fair4health", tmp_path / "set.json", "-o", tmp_path / "study.yaml")
-    assert answer.exit_code == 0
-    assert "left out: ckd: code:sw=N18 stands for many codes; name each of them\n" in answer.stdout
-    assert answer.stdout.endswith("study.yaml: 1 features, 1 left out; correct it.\n")
-    assert spinney("study", "check", tmp_path / "study.yaml").exit_code == 0

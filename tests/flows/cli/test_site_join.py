@@ -1,49 +1,19 @@
-"""Joining, as docs/joining.md tells it: the page's commands give the page's output. And what is refused."""
+"""What people at a hospital decide about a study, and what is refused."""
 
 from __future__ import annotations
 
 import json
-import re
-import shlex
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from spinney.flows.cli import main
 from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.keys import KEY_VARIABLE
+from tests.flows.cli.joining import STUDY, done, found_wood, joined, refused, spinney
 from tests.places import ROOT
-
-PAGE = (ROOT / "docs" / "joining.md").read_text(encoding="utf-8")
-OF_THIS_RUN = re.compile(r"\d{5}(?: \d{5}){5}|\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?")
-STUDY = """\
-name: wood
-features:
-  - {name: age, kind: continuous, range: [0, 120]}
-label: {name: died}
-"""
-
-
-def spinney(line: str, answer: str = "y\n") -> Result:
-    return CliRunner().invoke(main, shlex.split(line), input=answer)
-
-
-def done(line: str) -> str:
-    result = spinney(line)
-    assert result.exit_code == 0, f"{line}\n{result.output}"
-    return result.stdout
-
-
-def refused(line: str) -> str:
-    result = spinney(line)
-    assert result.exit_code == 2, f"{line}\n{result.output}"
-    return result.stderr
 
 
 @pytest.fixture(autouse=True)
@@ -53,68 +23,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# The page
-
-
-def steps_of_the_page() -> Iterator[tuple[str, list[str]]]:
-    """Every command in the page's console blocks, and what it shows below."""
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
-        for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, *output = step.rstrip("\n").split("\n")
-            yield command, output
-
-
-def test_the_page_on_joining_shows_what_happens(folder: Path) -> None:
-    shutil.copy(ROOT / "docs/examples/synthea/study.yaml", folder)
-    same: dict[str, str] = {}
-    for command, shown in steps_of_the_page():
-        if command.startswith("spinney "):
-            real = done(command.removeprefix("spinney ")).splitlines()
-        else:
-            real = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout.splitlines()
-        mask = [OF_THIS_RUN.sub("*", line) for line in shown]
-        assert [OF_THIS_RUN.sub("*", line) for line in real] == mask, command
-        for on_page, here in zip(found(shown), found(real), strict=True):
-            assert same.setdefault(on_page, here) == here, f"{on_page} stands for two things: {command}"
-    assert Approvals(folder / "ash/home", "acute-care").roster.sites == ["ash", "elm"]
-    assert {Audit(folder / house / "home/audit.jsonl").verify().notes for house in ("oak", "ash", "beech", "elm")} == {
-        ()
-    }
-
-
-def found(lines: list[str]) -> list[str]:
-    """Keys and digests, which have to be the same wherever the page shows the same; times may differ."""
-    return [one for line in lines for one in OF_THIS_RUN.findall(line) if "-" not in one]
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# What people see when something is wrong
-
-
 @pytest.fixture
 def wood(folder: Path) -> Path:
-    """A coordinator, and a site that is invited."""
-    for house in ("exchange", "oak", "ash"):
-        (folder / house).mkdir()
-    (folder / "study.yaml").write_text(STUDY)
-    done("coordinator init -o oak/coordinator.yaml --name oak --exchange ../exchange --study study.yaml")
-    done("coordinator invite ash --coordinator oak/coordinator.yaml")
-    done("site init --name ash --kind files --path fhir --exchange ../exchange -o ash/site.yaml")
-    return folder
-
-
-def joined(wood: Path) -> Approvals:
-    done("site join invite-ash.json --site ash/site.yaml")
-    done("site approve wood --site ash/site.yaml --by officer")
-    done("coordinator admit joining.json --coordinator oak/coordinator.yaml")
-    done("site approve-roster --site ash/site.yaml")
-    return Approvals(wood / "ash/home", "wood")
+    return found_wood(folder)
 
 
 @pytest.mark.parametrize("words", [["coordinator"], ["coordinator", "admit"], ["site"], ["site", "approve-roster"]])
 def test_help_is_there_before_anything_heavy_is_imported(words: list[str]) -> None:
-    heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "cryptography", "connectors", "yaml"}
+    heavy = {"numpy", "pandas", "pydantic", "prefect", "sklearn", "cryptography", "spinney.connectors", "yaml"}
     code = (
         "import sys\nfrom spinney.flows.cli import main\n"
         f"main({[*words, '--help']!r}, standalone_mode=False)\nprint('HEAVY', sorted({heavy!r} & set(sys.modules)))"
@@ -178,12 +94,6 @@ def test_a_site_that_is_not_admitted_yet_is_told_so(wood: Path) -> None:  # noqa
     assert "no roster on the exchange" in refused("site approve-roster --site ash/site.yaml")
 
 
-def test_nobody_is_admitted_without_an_invite(wood: Path) -> None:
-    done("site join invite-ash.json --site ash/site.yaml")
-    (Approvals(wood / "oak/home", "wood").folder / "invites/ash.json").unlink()
-    assert "was not invited" in refused("coordinator admit joining.json --coordinator oak/coordinator.yaml")
-
-
 def test_approving_again_says_that_it_is_approved(wood: Path) -> None:
     joined(wood)
     assert "approved here already" in done("site approve wood --site ash/site.yaml")
@@ -201,33 +111,11 @@ def test_a_changed_study_does_not_run_before_it_is_approved_again(wood: Path) ->
     assert approvals.study.forest.trees == 7
 
 
-def test_scripts_read_roster_and_studies_as_json(wood: Path) -> None:
-    joined(wood)
-    roster = json.loads(done("coordinator roster --json --coordinator oak/coordinator.yaml"))
-    assert (roster["version"], roster["in_force"], roster["approved"]) == (2, 2, {"2": ["ash"]})
-    (study,) = json.loads(done("site studies --json --site ash/site.yaml"))
-    assert (study["study"], study["by"], study["roster"], study["problem"]) == ("wood", "officer", 2, "")
-
-
 def test_decisions_are_in_the_audit_log_of_the_house_that_made_them(wood: Path) -> None:
     joined(wood)
     for house, kinds in {"oak": ["StudyApproval", "RosterChange"], "ash": ["StudyApproval", "RosterApproval"]}.items():
         entries = [line.entry for line in Audit(wood / house / "home/audit.jsonl").lines()]
         assert [entry.kind for entry in entries if entry.direction == "decided"] == kinds
-
-
-def test_a_rotation_that_nobody_knows_is_refused(wood: Path) -> None:
-    joined(wood)
-    done("keys new --home elsewhere")
-    done("keys rotate --home elsewhere")
-    assert "nobody's" in refused("coordinator rotate rotation.json --coordinator oak/coordinator.yaml")
-
-
-def test_a_rotation_is_put_on_the_roster_once(wood: Path) -> None:
-    joined(wood)
-    done("keys rotate --home ash/home")
-    done("coordinator rotate rotation.json --coordinator oak/coordinator.yaml")
-    assert "nobody's" in refused("coordinator rotate rotation.json --coordinator oak/coordinator.yaml")
 
 
 def test_a_key_from_the_environment_is_rotated_into_the_home(wood: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,12 +158,3 @@ def test_every_mistake_has_a_line_that_says_what_is_wrong(wood: Path, line: str,
     message = refused(line)
     assert words in message
     assert "Traceback" not in message
-
-
-def test_a_coordinator_whose_exchange_is_missing_goes_on_when_it_is_there(folder: Path) -> None:
-    (folder / "study.yaml").write_text(STUDY)
-    message = refused("coordinator init --name oak --exchange exchange --study study.yaml")
-    assert len(message.splitlines()) == 1
-    (folder / "exchange").mkdir()
-    done("coordinator approve study.yaml")
-    assert "version 1" in done("coordinator roster")

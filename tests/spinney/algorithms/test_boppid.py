@@ -1,4 +1,4 @@
-"""BOPPID and local AdaBoost: the comparators of the publication."""
+"""BOPPID, the comparator of the publication."""
 
 from __future__ import annotations
 
@@ -210,39 +210,3 @@ def test_a_site_that_has_declined_does_not_boost(finished):
     federation.run()
     with pytest.raises(Refused, match="too early"):
         federation.site("elm").answer("boost", finished.order("boost"))
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Alone
-
-
-@pytest.mark.parametrize("name", ["local", "local-adaboost"])
-def test_alone_a_site_has_only_its_own_trees_and_nothing_passes_between_sites(name):
-    wood = study(algorithm={"name": name})
-    result = simulate(wood, cohorts(wood))
-    assert result.parcel_bytes == 0
-    assert result.model_digest == ""
-    for site, outcome in result.outcomes.items():
-        assert {*outcome.model.owners_} == {site}
-        assert set(outcome.auroc) >= {"local", "chosen"}
-
-
-def test_local_adaboost_is_boppid_without_the_others(finished):
-    wood = study(algorithm={"name": "local-adaboost"}, forest={"trees": 12})
-    alone = simulate(wood, cohorts(wood)).outcomes["ash"]
-    assert alone.auroc["local"] == finished.outcomes["ash"].auroc["local"]
-
-
-def test_the_local_forest_is_the_one_that_the_federation_compares_with():
-    alone = simulate(study(algorithm={"name": "local"}), cohorts(study())).outcomes
-    together = simulate(study(), cohorts(study())).outcomes
-    for name in SITES:
-        assert alone[name].auroc["local"] == together[name].auroc["local"]
-
-
-def test_fedrf_gives_every_tree_one_vote():
-    wood = study(algorithm={"name": "fedrf"})
-    outcome = simulate(wood, cohorts(wood)).outcomes["ash"]
-    assert set(outcome.model.weights_) == {1.0}
-    assert [*outcome.model.owners_] == [name for name in SITES for _ in range(6)]
-    assert outcome.decision.name == "fedrf"

@@ -1,4 +1,4 @@
-"""Forests against a slow walk, and every way of misleading compiled code with a forest that is none."""
+"""What a forest is, and every way of misleading compiled code with one that is none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from spinney.choice.model import FederatedForest
 from spinney.errors import TreeRefused
@@ -18,55 +17,13 @@ from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, check_shape, depths, join, right_children
 from spinney.forest.votes import scores
 from spinney.study.settings import Feature
+from tests.spinney.forest.nested import COLUMNS, PRESENT, STUMP, TREES, bare, forest_of, rows
 
-COLUMNS = 4
-PRESENT = np.ones(COLUMNS, dtype=bool)
-SPLIT = st.tuples(st.integers(0, COLUMNS - 1), st.floats(0, 1, width=32), st.booleans())
-TREES = st.lists(st.recursive(st.floats(0, 1), lambda below: st.tuples(SPLIT, below, below)), min_size=1, max_size=4)
-ROWS = st.lists(
-    st.lists(st.one_of(st.floats(0, 1, width=32), st.just(float("nan"))), min_size=COLUMNS, max_size=COLUMNS),
-    min_size=1,
-    max_size=8,
-)
-
-STUMP, LONELY, HALF, ORPHANS = [0, LEAF, LEAF], [0], [0, LEAF], [LEAF, 0, 1, LEAF, LEAF]
-
-
-def forest_of(nested):
-    """A forest from nested tuples: (split, left, right), or a leaf's probability."""
-    nodes = [node for tree in nested for node in _preorder(tree)]
-    feature, threshold, missing_left, probability = zip(*nodes, strict=True)
-    return Forest(np.array(feature, np.int16), np.array(threshold), np.array(missing_left), np.array(probability))
-
-
-def _preorder(tree):
-    if isinstance(tree, float):
-        return [(LEAF, 0.0, False, tree)]
-    (feature, threshold, missing_left), left, right = tree
-    return [(feature, threshold, missing_left, 0.0), *_preorder(left), *_preorder(right)]
-
-
-def slow_vote(tree, row):
-    """What a nested tree says about a row, as the definition reads."""
-    while not isinstance(tree, float):
-        (feature, threshold, missing_left), left, right = tree
-        goes_left = missing_left if np.isnan(row[feature]) else row[feature] <= threshold
-        tree = left if goes_left else right
-    return tree
+LONELY, HALF, ORPHANS = [0], [0, LEAF], [LEAF, 0, 1, LEAF, LEAF]
 
 
 def slow_depth(tree):
     return 0 if isinstance(tree, float) else 1 + max(slow_depth(tree[1]), slow_depth(tree[2]))
-
-
-def bare(feature, dtype=np.int16):
-    """A forest whose shape nobody has checked."""
-    nodes = len(feature)
-    return Forest(np.array(feature, dtype), np.zeros(nodes), np.zeros(nodes, bool), np.zeros(nodes))
-
-
-def rows(number=3, columns=COLUMNS):
-    return np.zeros((number, columns), dtype=np.float32)
 
 
 WAYS_TO_WALK = {
@@ -82,13 +39,6 @@ WAYS_TO_WALK = {
     "some trees": lambda forest: forest.take([0]),
     "digests": lambda forest: forest.digests,
 }
-
-
-@given(TREES, ROWS)
-def test_every_row_ends_where_a_slow_walk_ends(nested, table):
-    X = np.array(table, dtype=np.float32)
-    slow = [[slow_vote(tree, row) for tree in nested] for row in X]
-    assert np.array_equal(Walker(forest_of(nested), COLUMNS).votes(X), slow)
 
 
 @given(TREES)
@@ -180,15 +130,6 @@ def test_a_column_that_is_not_there_is_refused_by_every_way_in(way):
 def test_a_column_before_the_first_is_refused(feature):
     with pytest.raises(TreeRefused, match="before the first"):
         bare([feature, LEAF, LEAF])
-
-
-@pytest.mark.parametrize("shape", [(3, COLUMNS - 1), (3, COLUMNS + 1), (3, 0), (COLUMNS,), (3, COLUMNS, 1)])
-def test_rows_of_another_width_are_refused_before_compiled_code_reads_past_them(shape):
-    walker = Walker(bare(STUMP), COLUMNS)
-    with pytest.raises(ValueError, match="4 columns"):
-        walker.leaves(0, np.zeros(shape, dtype=np.float32))
-    with pytest.raises(ValueError, match="4 columns"):
-        walker.votes(np.zeros(shape, dtype=np.float32))
 
 
 @pytest.mark.parametrize("broken", ["feature", "threshold", "missing_left", "probability"])

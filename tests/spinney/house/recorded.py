@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
+from typing import Any
 from unittest.mock import patch
 
+import msgpack
 import numpy as np
 import pandas as pd
 
-from spinney.federation.messages import Weights
+from spinney.federation.messages import Description, Weights
 from spinney.federation.seam import Message
 from spinney.house import encoding as wire
 from spinney.rows.cohort import Cohort, cohort_from_frame
@@ -80,3 +84,28 @@ def messages() -> dict[str, Message]:
     sent = [message for algorithm in ROUNDS for message in through_the_wire(wood(*algorithm))[1]]
     inner = [message.manifest for message in sent if isinstance(message, Weights)]
     return {type(message).__name__: message for message in [*sent, *inner]}
+
+
+DESCRIPTION = Description(40, np.array([0.5, -0.0, np.nan]), np.array([True, False, True]), b"k" * 32, b"s" * 64)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal bit for bit, also where NaN is not equal to itself."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray):
+        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+    if is_dataclass(one):
+        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return struct.pack("<d", one) == struct.pack("<d", other) if isinstance(one, float) else one == other
+
+
+def changed(message: Message, change: Callable[[Any], Any]) -> bytes:
+    """A message's bytes after something was done to its fields."""
+    kind, values = msgpack.unpackb(wire.encode_message(message))
+    content = dict(zip((field.name for field in fields(message)), values, strict=True))
+    return msgpack.packb([kind, [*(change(content) or content).values()]])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-import struct
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -17,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from spinney.federation.messages import Description, Done, GrowOrder, Manifest, PlainCounts, Verdict
+from spinney.federation.messages import Done, GrowOrder, Manifest, PlainCounts, Verdict
 from spinney.federation.seam import Card, Decline, Digest, Message, Parcel
 from spinney.federation.secure_sum import Binding, Roll
 from spinney.house import encoding as wire
@@ -26,32 +24,7 @@ from spinney.house.envelopes import VERSION, Header, MessageId
 from spinney.house.round_messages import Ask, Opening, Order, Over
 from spinney.rows.plane import SiteMap
 from spinney.simulate import simulate
-from tests.spinney.house.recorded import cohorts, messages, through_the_wire, wood
-
-DESCRIPTION = Description(40, np.array([0.5, -0.0, np.nan]), np.array([True, False, True]), b"k" * 32, b"s" * 64)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equal bit for bit, also where NaN is not equal to itself."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, np.ndarray):
-        return (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
-    if is_dataclass(one):
-        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
-    if isinstance(one, Mapping):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return struct.pack("<d", one) == struct.pack("<d", other) if isinstance(one, float) else one == other
-
-
-def changed(message: Message, change: Callable[[Any], Any]) -> bytes:
-    """A message's bytes after something was done to its fields."""
-    kind, values = msgpack.unpackb(wire.encode_message(message))
-    content = dict(zip((field.name for field in fields(message)), values, strict=True))
-    return msgpack.packb([kind, [*(change(content) or content).values()]])
-
+from tests.spinney.house.recorded import DESCRIPTION, changed, cohorts, messages, same, through_the_wire, wood
 
 # ---------------------------------------------------------------------------------------------------------------
 # Round trips
@@ -214,88 +187,6 @@ def test_what_can_not_travel_says_so() -> None:
 def test_what_is_no_message_is_refused_with_the_place(data: bytes, reason: str) -> None:
     with pytest.raises(MessageRefused, match=reason):
         wire.decode_message(data)
-
-
-@pytest.mark.parametrize(
-    ("array", "reason"),
-    [
-        (["float32", [3], bytes(12)], "not an array of float64"),
-        (["object", [3], bytes(24)], "not an array of float64"),
-        (["float64", [4], bytes(24)], "another size"),
-        (["float64", [-3], bytes(24)], "another size"),
-        (["float64", [0, 2**60], b""], "another size"),
-        (["float64", [2**62, 2**62], bytes(24)], "another size"),
-        (["float64", [1, 1, 1, 1, 3], bytes(24)], "5 dimensions"),
-        (["float64", [], bytes(8)], "0 dimensions"),
-        (["float64", [3.0], bytes(24)], "not a whole number"),
-        (["float64", [3]], "2 parts instead of 3"),
-        ([0.0, 0.0, 0.0], "not a text"),
-    ],
-)
-def test_an_array_that_is_not_what_it_says_is_refused(array: Any, reason: str) -> None:
-    with pytest.raises(MessageRefused, match=reason):
-        wire.decode_message(changed(DESCRIPTION, lambda content: content.update(vector=array)))
-
-
-@pytest.mark.parametrize(
-    "array",
-    [
-        ["float64", [3], np.array([0.5, 0.25, 1.0]).tobytes()],  # so many hundredths, in doubles
-        ["decimal3", [1], b"\x80"],  # so many thousandths, and tenths would do
-        ["decimal0", [1], b"\x80\x00"],  # a bit that no number needs
-        ["decimal0", [1], b"\x81"],  # a number that nobody asked for
-        ["decimal0", [1], b"\x00" * 8 + b"\x80" * 56],  # more steps than a decimal number has
-    ],
-)
-def test_numbers_are_written_in_one_way_only(array: Any) -> None:
-    with pytest.raises(MessageRefused, match="one proper form"):
-        wire.decode_message(changed(DESCRIPTION, lambda content: content.update(vector=array)))
-
-
-@pytest.mark.parametrize(
-    ("array", "reason"),
-    [
-        (["decimal5", [1], b"\x80"], "not an array of float64"),
-        (["uint64", [1], b"\x80"], "not an array of float64"),
-        (["decimal2", [3], b""], "another size"),
-        (["decimal2", [0], b"\x80"], "another size"),
-        (["decimal2", [9], b"\x80\x00\x80"], "another size"),
-        (["decimal2", [1], bytes(65)], "another size"),
-        (["decimal2", [wire.MOST_CELLS + 8], bytes((wire.MOST_CELLS + 8) // 8)], "another size"),
-    ],
-)
-def test_numbers_that_are_not_what_they_say_are_refused(array: Any, reason: str) -> None:
-    with pytest.raises(MessageRefused, match=reason):
-        wire.decode_message(changed(DESCRIPTION, lambda content: content.update(vector=array)))
-
-
-@pytest.mark.parametrize(
-    ("vector", "size"),
-    [
-        (np.full(800, 0.123), 800),  # 247 of a thousand steps, folded and with a place for what is not known: 8 bits
-        (np.full(800, np.nan), 100),
-        (np.tile([0.25, np.nan, -0.5, 1.0], 200), 800),
-        (np.full(800, 1 / 3), 6_400),
-        (np.full(800, -0.0), 6_400),
-        (np.full(800, np.inf), 6_400),
-        (np.full(800, 1e300), 6_400),
-    ],
-)
-def test_rounded_numbers_travel_in_few_bits_and_all_come_back_bit_for_bit(vector: Any, size: int) -> None:
-    data = wire.encode_message(replace(DESCRIPTION, vector=vector))
-    assert same(wire.decode_message(data).vector, vector)
-    assert size <= len(data) - len(wire.encode_message(replace(DESCRIPTION, vector=np.empty(0)))) <= size + 10
-
-
-def test_whole_numbers_have_as_many_bits_as_the_largest_needs() -> None:
-    for most, bits in ((0, 1), (127, 8), (128, 9), (2**62, 64)):  # the sign has a bit, too
-        assert 0 <= len(wire.encode_message(PlainCounts(np.full((1000, 4), most)))) - 500 * bits < 40
-
-
-@pytest.mark.parametrize(("packed", "reason"), [(b"\xa1", "one proper form"), (b"\xa0\0", "another size")])
-def test_more_answers_than_were_asked_for_are_refused(packed: bytes, reason: str) -> None:
-    with pytest.raises(MessageRefused, match=reason):
-        wire.decode_message(changed(DESCRIPTION, lambda content: content.update(present=["bool", [3], packed])))
 
 
 def test_a_letter_comes_back_and_is_small() -> None:

@@ -1,8 +1,7 @@
-"""Nights of whole houses without Prefect: the round is found, the cohort pinned, the result kept."""
+"""A site's night without Prefect: the round is found, the cohort pinned, the result kept."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,27 +18,14 @@ from spinney.house import encoding as wire
 from spinney.house.approvals import Approvals
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.envelopes import Replayed
-from spinney.house.nights import AlreadyRunning
 from spinney.house.round_messages import Ask, Opening
 from spinney.house.rounds import SiteSession
-from spinney.house.site_night import NotOpened, RoundResult, SiteNights, summary_of
+from spinney.house.site_night import NotOpened, SiteNights
 from spinney.tasks.site import patients_of
 from tests.federations import breast_study, breast_village, simulated
 from tests.made_up import pull_at
-from tests.nights import others, site_night
-
-SITES = ("ash", "birch", "cedar")
-
-
-@pytest.fixture
-def village(tmp_path: Path) -> Village:
-    return breast_village(tmp_path, SITES)
-
-
-def night(village: Village) -> tuple[dict[str, Any], dict[str, RoundResult]]:
-    with others(village) as running:
-        ended = {name: one.result() for name, one in running.items()}
-    return ended.pop(COORDINATOR), ended
+from tests.nights import night, others, site_night
+from tests.spinney.house.houses import SITES
 
 
 def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:
@@ -50,23 +36,6 @@ def test_two_nights_give_the_models_of_the_simulation(village: Village) -> None:
         for name, part in parts.items():
             assert part.outcome is not None
             assert part.outcome.model.digest == reference.outcomes[name].model.digest
-
-
-def test_what_came_of_a_round_stays_and_its_keys_and_memory_do_not(village: Village) -> None:
-    result, parts = night(village)
-    nights = SiteNights(read_site(village.site_file("ash")))
-    assert nights.result(1) == summary_of(parts["ash"])
-    assert CoordinatorNights(read_coordinator(village.coordinator_file)).result() == result
-    for name in ("coordinator", *SITES):
-        home = village.home(name)
-        assert not list(home.glob("keys/rounds/**/*.key"))
-        assert not (home / "rounds" / "breast" / "1").exists()
-
-
-def test_a_second_run_of_a_house_says_that_the_first_is_at_it(village: Village) -> None:
-    first, second = (SiteNights(read_site(village.site_file("ash"))) for _ in range(2))
-    with first.alone(), pytest.raises(AlreadyRunning, match="another run of ash"), second.alone():
-        pass
 
 
 class PowerCut(BaseException):
@@ -168,12 +137,3 @@ def test_what_lies_in_the_place_of_an_opening_is_noted_and_told(tmp_path: Path) 
     with pytest.raises(NotOpened, match=r"what lies in its place was refused \(spinney audit show\)"):
         ash.await_opening()
     assert refusals(ash) == ["Truncated"]
-
-
-def test_a_coordinator_on_a_new_machine_goes_on_with_the_next_round(village: Village) -> None:
-    night(village)
-    home = village.home("coordinator")
-    for lost in ("rounds", "nights", "outbox", "keys/rounds"):
-        shutil.rmtree(home / lost)
-    result, _ = night(village)
-    assert (result["round"], result["void"]) == (2, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -130,3 +131,7 @@ def round_facts(wood: Study, **changes: Any) -> RoundFacts:
         **changes,
     }
     return RoundFacts(wood, "coordinator", 7, AT, **facts)
+
+
+def texts(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<style>.*?</style>|<[^>]+>", " ", page, flags=re.DOTALL))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import stat
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,29 +14,13 @@ import pytest
 from spinney.choice.metrics import Figure
 from spinney.cohort.vault import Vault
 from spinney.scoring.monitor import FEWEST_ROWS, MOST_WINDOWS, Watch, promised, watched, windows_of
-from spinney.scoring.predictions import Predictions, forget_predictions
 from spinney.study.settings import Choice
 from tests.spinney.in_process import study
+from tests.spinney.scoring.tonight import told
 
 CHOICE = Choice(bootstrap=200)
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 PROMISE = Figure(0.85, 0.8, 0.9)
-
-
-def told(rows: int, skill: float = 4.0, seed: int = 0, shift: float = 0.0) -> pd.DataFrame:
-    """Probabilities that are right on average (but for a shift); the smaller the skill, the less they say."""
-    rng = np.random.default_rng(seed)
-    odds = skill * rng.normal(size=rows)
-    chance = 1 / (1 + np.exp(-odds))
-    return pd.DataFrame(
-        {
-            "patient": [f"h{number}" for number in range(rows)],
-            "index_time": pd.Timestamp("2025-01-01") + pd.to_timedelta(np.arange(rows), unit="h"),
-            "probability": np.clip(chance + shift, 0, 1),
-            "decision": chance > 0.5,
-            "outcome": (rng.random(rows) < chance).astype(int),
-        }
-    )
 
 
 def watch(rows: pd.DataFrame, promise: Figure | None = PROMISE) -> Watch:
@@ -85,46 +68,6 @@ def test_the_promise_is_what_the_version_was_registered_with():
     assert promised(evidence) == PROMISE
     assert promised({"auroc_intervals": {"chosen": None}}) is None
     assert promised({}) is None
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# What is kept
-
-
-def scores(rows: int, probability: float = 0.5) -> pa.Table:
-    frame = told(rows)[["patient", "index_time"]].assign(probability=probability, decision=False)
-    return pa.Table.from_pandas(frame, preserve_index=False)
-
-
-def test_the_first_word_about_a_row_stands_and_later_nights_add_what_is_new(tmp_path: Path):
-    kept = Predictions(tmp_path, "wood")
-    assert kept.add(scores(10), 3, NOW) == 10
-    assert kept.add(scores(10, 0.9), 3, NOW) == 0
-    assert kept.add(scores(14, 0.9), 3, NOW + timedelta(days=1)) == 4
-    assert kept.of(3)["probability"].tolist() == [0.5] * 10 + [0.9] * 4
-
-
-def test_every_version_speaks_for_itself(tmp_path: Path):
-    kept = Predictions(tmp_path, "wood")
-    kept.add(scores(10), 3, NOW)
-    assert kept.add(scores(10), 4, NOW) == 10
-    assert len(kept.of(3)) == len(kept.of(4)) == 10
-    assert len(kept.of(5)) == 0
-
-
-def test_predictions_are_private_and_can_be_forgotten(tmp_path: Path):
-    kept = Predictions(tmp_path, "wood")
-    kept.add(scores(10), 3, NOW)
-    (file,) = (tmp_path / "predictions" / "wood").iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-    assert forget_predictions(tmp_path, timedelta(days=30)) == 0
-    assert forget_predictions(tmp_path, timedelta(days=30), datetime.now(UTC) + timedelta(days=31)) == 1
-    assert len(kept.of(3)) == 0
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Against the vault
 
 
 @pytest.fixture

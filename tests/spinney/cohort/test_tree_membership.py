@@ -10,6 +10,7 @@ from spinney.cohort.encoded import read_encoded
 from spinney.cohort.tree_membership import forget_grown, unseen_by
 from spinney.cohort.vault import Vault, digest_of
 from spinney.rows.parts import Part
+from spinney.storage.private import private_folder
 from tests.federations import breast_study
 
 

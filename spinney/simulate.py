@@ -93,8 +93,8 @@ class InProcess:
         self._study, self._houses = study, houses
         self.round, self._workers, self._progress = round, workers, progress
         self._lost, self._gone = dict(lost or {}), set[str]()
-        algorithm = algorithm or ALGORITHMS[study.algorithm.name]
-        self._parts = {name: algorithm.site_part(house) for name, house in houses.items()}
+        self._algorithm: Algorithm = algorithm or ALGORITHMS[study.algorithm.name]
+        self._parts = {name: self._algorithm.site_part(house) for name, house in houses.items()}
         self.left_out: dict[str, str] = {}
         self._cards: dict[str, Card] = {}
 

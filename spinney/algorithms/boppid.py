@@ -23,7 +23,7 @@ from spinney.errors import Refused, TreeRefused
 from spinney.federation.forest_site import ForestSite, forest_digest, present_only, seed_of
 from spinney.federation.gathering import ask, require
 from spinney.federation.messages import Done, GrownForest, GrowOrder
-from spinney.federation.seam import Algorithm, Federation, Message, Parcel
+from spinney.federation.seam import Algorithm, Federation, Message, MessageKind, Parcel
 from spinney.federation.welcome import welcome
 from spinney.forest import codec
 from spinney.forest.export import Rounding
@@ -220,4 +220,5 @@ def coordinate(federation: Federation, study: Study) -> str:
     return ""
 
 
-ALGORITHM = Algorithm(Boppid, BoppidSite, coordinate)
+MESSAGES = (MessageKind(CombineOrder, "where the other houses' models are, and how many rows they come from"),)
+ALGORITHM = Algorithm(Boppid, BoppidSite, coordinate, MESSAGES)

@@ -16,15 +16,15 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from importlib import import_module
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgpack
 import numpy as np
 
 from spinney.errors import Refused
-from spinney.federation.seam import Message
+from spinney.federation.seam import Decline, Message
 from spinney.house.encoding_arrays import FORMS
+from spinney.plugins import ALGORITHMS
 
 LARGEST = 32 * 1024 * 1024
 MOST_DIMENSIONS = 4
@@ -118,22 +118,21 @@ def unsqueeze(letter: bytes) -> bytes:
 
 @cache
 def kinds() -> dict[str, type[Message]]:
-    """Every kind of message that Spinney's own modules define, by name."""
-    for module in (
-        "spinney.federation.messages",
-        "spinney.algorithms",
-    ):  # not at the top: keys and rosters need no scikit-learn
-        import_module(module)
-    found: dict[str, type[Message]] = {}
-    waiting = list(Message.__subclasses__())
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        if not kind.__module__.startswith("spinney."):
-            continue
-        if found.setdefault(kind.__name__, kind) is not kind:
-            raise TypeError(f"two kinds of message are called {kind.__name__}")
+    """Every kind of message by name: those that all algorithms share, and those that they bring along.
+
+    Of two with one name nobody could tell which is meant. Ours stay; the algorithm that brings another is refused.
+    """
+    from spinney.federation import messages  # not at the top: keys and rosters need no scikit-learn
+
+    found = {kind.__name__: kind for kind in (*vars(messages).values(), Decline) if _is_kind(kind)}
+    for algorithm in ALGORITHMS.values():
+        for brought in algorithm.messages:
+            found.setdefault(brought.kind.__name__, brought.kind)
     return found
+
+
+def _is_kind(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from spinney import algorithms
-from spinney.plugins import ALGORITHMS, AnySettings
+from spinney.plugins import ALGORITHMS
+from spinney.study.study import AnyAlgorithm
 
 
 def test_every_file_is_an_algorithm():
@@ -30,9 +31,9 @@ def test_every_step_that_a_coordinator_may_ask_is_a_method_of_the_site():
 
 @pytest.mark.parametrize("name", sorted(ALGORITHMS))
 def test_settings_are_read_by_the_name_of_the_algorithm(name: str):
-    assert type(TypeAdapter(AnySettings).validate_python({"name": name})) is ALGORITHMS[name].settings
+    assert type(TypeAdapter(AnyAlgorithm).validate_python({"name": name})) is ALGORITHMS[name].settings
 
 
 def test_an_algorithm_that_nobody_offers_is_refused():
     with pytest.raises(ValidationError):
-        TypeAdapter(AnySettings).validate_python({"name": "oracle"})
+        TypeAdapter(AnyAlgorithm).validate_python({"name": "oracle"})

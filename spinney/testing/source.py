@@ -67,7 +67,7 @@ class Stopped(BaseException):
     """Somebody ends a pull."""
 
 
-def quiet(_kind: str, _read: int, _total: int | None) -> None:
+def quiet(kind: str, read: int, total: int | None) -> None:
     """Nobody looks."""
 
 
@@ -116,7 +116,7 @@ class SourceContract:
         assert readings_in(pulled, staging) == Counter(READINGS)
 
     def test_a_pull_that_was_stopped_can_be_done_again_in_the_same_folder(self, full: Place, staging: Path) -> None:
-        def stop(_kind: str, _read: int, _total: int | None) -> None:
+        def stop(kind: str, read: int, total: int | None) -> None:  # noqa: ARG001
             raise Stopped
 
         try:
@@ -127,7 +127,11 @@ class SourceContract:
 
     def test_how_far_it_is_only_grows(self, full: Place, staging: Path) -> None:
         told: list[tuple[str, int]] = []
-        full.settings.open(self.where).pull(WANTED, staging, lambda kind, read, _total: told.append((kind, read)))
+
+        def tell(kind: str, read: int, total: int | None) -> None:  # noqa: ARG001
+            told.append((kind, read))
+
+        full.settings.open(self.where).pull(WANTED, staging, tell)
         for kind in {kind for kind, _ in told}:
             steps = [read for one, read in told if one == kind]
             assert steps == sorted(steps)

@@ -79,5 +79,5 @@ def show_watch(site: SiteSettings, study: Study, seen: Watch) -> None:
     for words in seen.alerts:
         get_run_logger().warning(words)
     if seen.alerts:
-        resource = {"prefect.resource.id": f"spinney.choice.model.{site.name}.{study.name}.{seen.version}"}
+        resource = {"prefect.resource.id": f"spinney.model.{site.name}.{study.name}.{seen.version}"}
         emit_event(BELOW_PROMISE, resource=resource, payload={"alerts": list(seen.alerts), "wish": "a round"})

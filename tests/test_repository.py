@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -12,13 +13,15 @@ import pytest
 
 from tests.places import ROOT
 
-NOT_OURS = {".git", ".venv", ".tools", "demo", "uv.lock", "LICENSE"}
+NOT_OURS = {".git", ".venv", ".tools", "uv.lock", "LICENSE"}
 SOMEBODYS_FOLDER = re.compile("|".join(f"/{folder}/[a-z]" for folder in ("home", "Users", "root", "work")))
 
 
 def our_files() -> list[Path]:
     files = []
     for folder, folders, names in os.walk(ROOT):
+        if Path(folder) == ROOT:
+            folders[:] = [name for name in folders if name != "demo"]  # what `make demo` leaves behind
         folders[:] = [name for name in folders if name not in NOT_OURS and not name.endswith(("cache", "cache__"))]
         files += [Path(folder, name) for name in names if name not in NOT_OURS]
     return [file for file in files if not {".hypothesis", "build", "dist", "site"} & set(file.relative_to(ROOT).parts)]
@@ -67,3 +70,79 @@ def test_make_without_a_target_explains_every_target():
 def test_scripts_are_executable_and_parse(script):
     assert os.access(ROOT / script, os.X_OK)
     subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The tests mirror the code: tests/stories, services, chaos, benchmarks and tests/*.py are about the whole
+
+ROOMS = ("spinney", "connectors", "tasks", "flows")
+TESTED_ELSEWHERE = {
+    "connectors/exchange/errors.py": "error classes, raised in tests/connectors/exchange/test_store.py",
+    "connectors/exchange/places/sftp.py": "needs an SFTP server: tests/services/test_exchange_sftp.py",
+    "connectors/sources/__init__.py": "what a source is, without code: tests/connectors/sources/test_files.py",
+    "flows/admit.py": "suspends a run: tests/services/test_admission_flow.py",
+    "flows/cli/demo.py": "a whole night: tests/services/test_demo.py",
+    "flows/cli/deploy.py": "needs a Prefect server: tests/services/test_deployments.py",
+    "flows/cli/up.py": "keeps servers running: tests/services/test_up.py",
+    "flows/coordinator_round.py": "a night's story: tests/services/test_night_flows.py",
+    "flows/demo/houses.py": "a whole night: tests/services/test_demo.py",
+    "flows/demo/kept.py": "keeps servers running: tests/services/test_up.py",
+    "flows/demo/night.py": "a whole night: tests/services/test_demo.py",
+    "flows/demo/serving.py": "keeps servers running: tests/services/test_up.py",
+    "flows/running/alerts.py": "who is told by a Prefect server: tests/services/test_serving.py",
+    "flows/running/janitor.py": "what a power cut leaves: tests/services/test_serving.py",
+    "flows/running/serve.py": "never ends by itself: tests/services/test_serving.py",
+    "flows/site_check.py": "a flow, served: tests/services/test_serving.py",
+    "flows/site_monitor.py": "a flow's story: tests/services/test_site_score.py",
+    "flows/site_round.py": "a night's story: tests/services/test_night_flows.py",
+    "flows/site_score.py": "a flow's story: tests/services/test_site_score.py",
+    "tasks/start_sites.py": "needs deployments: tests/services/test_prefect_ui.py",
+}
+
+
+def mirrors() -> dict[str, str]:
+    """Every module with its test file; a package counts if there is more to it than words."""
+    found = {}
+    for file in (file for room in ROOMS for file in (ROOT / room).rglob("*.py")):
+        path = file.relative_to(ROOT)
+        package = file.name == "__init__.py"
+        if (package and is_map(file)) or any((ROOT / folder).is_symlink() for folder in path.parents):
+            continue
+        name = path.parent.name if package else path.stem
+        found[path.as_posix()] = f"tests/{path.parent.as_posix()}/test_{name}.py"
+    return found
+
+
+def is_map(package: Path) -> bool:
+    """Whether a package's own file is a docstring only."""
+    return all(isinstance(one, ast.Expr) for one in ast.parse(package.read_text(encoding="utf-8")).body)
+
+
+def test_every_module_has_a_test_file_of_its_name_or_says_where_it_is_tested():
+    alone = [module for module, test in mirrors().items() if not (ROOT / test).exists()]
+    assert sorted(set(alone) - set(TESTED_ELSEWHERE)) == []
+
+
+def test_a_module_that_is_tested_elsewhere_is_there_and_has_no_test_file():
+    known = mirrors()
+    assert [module for module in TESTED_ELSEWHERE if module not in known or (ROOT / known[module]).exists()] == []
+
+
+def test_where_a_module_is_tested_elsewhere_there_is_a_test():
+    places = [re.search(r"tests/[\w/]+\.py$", reason) for reason in TESTED_ELSEWHERE.values()]
+    assert [place and place[0] for place in places if not place or not (ROOT / place[0]).exists()] == []
+
+
+def test_no_test_file_mirrors_a_module_that_is_gone():
+    tests = {file for room in ROOMS for file in (ROOT / "tests" / room).rglob("test_*.py")}
+    assert sorted(tests - {ROOT / test for test in mirrors().values()}) == []
+
+
+def test_what_several_tests_need_is_in_no_test_file():
+    borrowed = [
+        f"{file.relative_to(ROOT)}: {line}"
+        for file in (ROOT / "tests").rglob("*.py")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.match(r"from tests\.\S*\btest_\w+ import", line)
+    ]
+    assert borrowed == []

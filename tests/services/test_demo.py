@@ -26,6 +26,7 @@ from spinney.house.audit import Audit
 from spinney.rows.cohort import cohort_from_frame
 from spinney.simulate import simulate
 from tests.names import refused_by_windows
+from tests.servers.left_running import left_running
 from tests.servers.prefect_server import wait_until
 
 SPINNEY = Path(sys.executable).parent / "spinney"
@@ -35,19 +36,6 @@ pytestmark = [pytest.mark.service, pytest.mark.timeout(1500)]
 def demo(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [SPINNEY, "demo", "night", "--out", str(folder), *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=1200)
-
-
-def left_running(folder: Path) -> list[str]:
-    """Processes that speak of this folder, or are in a session that was noted in it; the dead run no more."""
-    noted = {path.read_text().split()[0] for path in folder.rglob("*.pid")} if folder.exists() else set()
-    found = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True)
-    return [
-        line
-        for line in found.stdout.splitlines()
-        if (str(folder) in line or line.split()[1] in noted)
-        and str(os.getpid()) not in line.split()
-        and not line.endswith("<defunct>")
-    ]
 
 
 def stopped(folder: Path, when: str, by: signal.Signals) -> tuple[int, str]:

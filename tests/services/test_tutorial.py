@@ -15,7 +15,7 @@ import pytest
 from spinney.flows.demo.prefect_server import clean_environment, free_port
 from spinney.house.audit import Audit
 from tests.places import ROOT
-from tests.services.test_demo import left_running
+from tests.servers.left_running import left_running
 
 PAGE = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
 HOUSES = ("oak", "ash", "beech", "alder")

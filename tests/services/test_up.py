@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from spinney.flows.demo.setting import World
+from tests.servers.left_running import left_running
 from tests.servers.prefect_server import wait_until
-from tests.services.test_demo import left_running
 
 SPINNEY = Path(sys.executable).parent / "spinney"
 pytestmark = [pytest.mark.service, pytest.mark.timeout(1500)]

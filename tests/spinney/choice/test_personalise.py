@@ -12,6 +12,7 @@ from spinney.choice.intervals import delong
 from spinney.choice.personalise import Chooser, Outcome
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part
+from tests.spinney.choice.choosers import chooser_at
 from tests.spinney.in_process import Wood, cohort, cohorts, study
 
 NAMES = ("ash", "beech", "cedar")
@@ -28,12 +29,6 @@ def federation(wood=None, elm: Cohort | None = None, **kwargs) -> Wood:
 
 def outcome_at_elm(wood=None, elm: Cohort | None = None, **kwargs) -> Outcome:
     return federation(wood, elm, **kwargs).outcomes["elm"]
-
-
-def chooser_at(made: Wood, name: str = "elm") -> Chooser:
-    site, order = made.site(name), made.order("finish", name)
-    pool = site.pool(order.manifest)
-    return Chooser(made.study, site.house.cohort, pool, *site.candidates(pool, order))
 
 
 @pytest.fixture(scope="module")

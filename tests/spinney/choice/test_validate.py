@@ -9,7 +9,7 @@ from spinney.choice.validate import FEW, REPEATS, folds_of, way_of
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import LARGE, Part, parts_by_hash, parts_by_seed
 from spinney.study.settings import Split
-from tests.spinney.choice.test_personalise import chooser_at
+from tests.spinney.choice.choosers import chooser_at
 from tests.spinney.in_process import Wood, cohort, cohorts, study
 
 

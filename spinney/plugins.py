@@ -40,6 +40,11 @@ class Offers(Mapping[str, Any]):
         """What there is, by the names of files and entry points; some of it may be broken."""
         return (*self._ours, *(name for name in sorted(self._theirs) if name not in self._ours))
 
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """What other packages offer, and can be used."""
+        return tuple(name for name in self if name not in self._ours)
+
     @cached_property
     def broken(self) -> dict[str, str]:
         """What other packages offer and nobody can use, and why."""

@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 from spinney.errors import SpinneyError
 from spinney.house.keys import KEY_VARIABLE, KeyRing, fingerprint
+from spinney.plugins import ALGORITHMS, EXCHANGES, SOURCES
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
@@ -52,6 +53,7 @@ def check_machine() -> Iterator[Finding]:
     """What does not depend on a house."""
     yield check_python()
     yield check_versions()
+    yield check_plugins()
 
 
 def check_python() -> Finding:
@@ -60,6 +62,15 @@ def check_python() -> Finding:
     if sys.version_info < OLDEST_PYTHON:
         return Finding("python", "wrong", f"{here}; install Python 3.11 or newer and Spinney into it")
     return Finding("python", "ok", here)
+
+
+def check_plugins() -> Finding:
+    """Algorithms, sources and exchanges of other packages."""
+    kinds = (ALGORITHMS, SOURCES, EXCHANGES)
+    if broken := [reason for kind in kinds for reason in kind.broken.values()]:
+        return Finding("plugins", "warning", "; ".join(broken))
+    foreign = [f"the {kind.what} {name}" for kind in kinds for name in kind.foreign]
+    return Finding("plugins", "ok", f"other packages offer {', '.join(foreign)}" if foreign else "Spinney's own")
 
 
 def check_versions(package: str = PACKAGE, lock: Path = LOCK) -> Finding:

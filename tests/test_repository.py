@@ -77,9 +77,14 @@ def test_scripts_are_executable_and_parse(script):
 
 ROOMS = ("spinney", "connectors", "tasks", "flows")
 TESTED_ELSEWHERE = {
+    "spinney/house/patients.py": "a protocol: tests/spinney/cohort/test_patients.py",
+    "spinney/rows/cohort_ref.py": "data only: tests/spinney/cohort/test_vault.py",
+    "spinney/testing/__init__.py": "the map of what the package ships: tests/services/test_own_package.py",
+    "spinney/testing/exchange.py": "tests themselves: tests/connectors/exchange/test_exchange.py",
+    "tasks/site.py": "puts a site together: tests/services/test_site_score.py",
     "connectors/exchange/errors.py": "error classes, raised in tests/connectors/exchange/test_store.py",
     "connectors/exchange/places/sftp.py": "needs an SFTP server: tests/services/test_exchange_sftp.py",
-    "connectors/sources/__init__.py": "what a source is, without code: tests/connectors/sources/test_files.py",
+    "connectors/sources/__init__.py": "what a source is: tests/spinney/testing/test_source.py",
     "flows/admit.py": "suspends a run: tests/services/test_admission_flow.py",
     "flows/cli/demo.py": "a whole night: tests/services/test_demo.py",
     "flows/cli/deploy.py": "needs a Prefect server: tests/services/test_deployments.py",

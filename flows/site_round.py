@@ -15,7 +15,7 @@ from spinney.cohort.patients import Patients
 from spinney.cohort.pull_report import PullReport
 from spinney.configuration.site import SiteSettings
 from spinney.errors import RoundVoid, SpinneyError
-from spinney.flows.admit import admit
+from spinney.flows.admit import await_steward
 from spinney.flows.run_names import beginning, rename_run
 from spinney.flows.served import site_named
 from spinney.house.admission import NOT_NEEDED, WAITING
@@ -70,7 +70,7 @@ def site_round(run: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noq
                     result = take_part(Tonight(run, site, nights, patients_of(site, nights.study)))
                 finally:
                     tidy_exchange(nights)
-            return admit(nights, result) if result["admission"] == WAITING else result
+            return await_steward(nights, result) if result["admission"] == WAITING else result
 
 
 def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from spinney.base import Settings
 from spinney.connectors.fhir.http import Http, host_of, objects
 from spinney.connectors.fhir.smart import AnyAuth, NoAuth, authorise
-from spinney.connectors.sources import Ask, SourceSettings, Surroundings, as_yaml
+from spinney.connectors.sources import Question, SourceSettings, Surroundings, as_yaml
 from spinney.errors import SourceFailed
 
 SHORT_PATIENCE = 10.0  # seconds
@@ -68,10 +68,10 @@ class FhirSource(FhirServer, SourceSettings):
     """What all ways to read a FHIR server have in common."""
 
     asks = (
-        Ask("base_url", "Address of the FHIR endpoint"),
-        Ask("auth", "How the server knows you", default="none", choices=tuple(AUTH)),
-        Ask("user", "User name or client id", when=lambda so_far: so_far["auth"] in ("basic", "smart-backend")),
-        Ask(
+        Question("base_url", "Address of the FHIR endpoint"),
+        Question("auth", "How the server knows you", default="none", choices=tuple(AUTH)),
+        Question("user", "User name or client id", when=lambda so_far: so_far["auth"] in ("basic", "smart-backend")),
+        Question(
             "secret_env",
             "Environment variable with the password, token or key",
             when=lambda so_far: so_far["auth"] != "none",

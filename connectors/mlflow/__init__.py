@@ -53,7 +53,7 @@ REMAINS = (
 )
 
 
-class Place(Protocol):
+class RegistryPlace(Protocol):
     """Where the registry is: the `registry` section of site.yaml."""
 
     @property
@@ -68,7 +68,7 @@ class Place(Protocol):
 class Registry:
     """One site's models. Processes of the house take turns in changing it."""
 
-    def __init__(self, home: Path, settings: Place) -> None:
+    def __init__(self, home: Path, settings: RegistryPlace) -> None:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
         self._database = None if settings.tracking else self.folder / "mlflow.db"
         artifacts = None if settings.tracking else self.folder / "artifacts"

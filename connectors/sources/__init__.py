@@ -97,7 +97,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True)
-class Ask:
+class Question:
     """What `spinney site init` asks about a source; the answer is an option of the command, too."""
 
     name: str
@@ -113,7 +113,7 @@ class SourceSettings(Settings):
     """The `source` section of site.yaml. A subclass has a `kind` and whatever it needs to find its data."""
 
     kind: str
-    asks: ClassVar[tuple[Ask, ...]] = ()
+    asks: ClassVar[tuple[Question, ...]] = ()
 
     @abstractmethod
     def open(self, where: Surroundings) -> Source:

@@ -20,9 +20,9 @@ from pydantic import Field, model_validator
 
 from spinney.connectors.fhir.shelf import lines_in
 from spinney.connectors.sources import (
-    Ask,
     Progress,
     Pulled,
+    Question,
     Source,
     SourceSettings,
     Surroundings,
@@ -51,7 +51,7 @@ source:
 class FilesSettings(SourceSettings):
     """Files in a folder of this site."""
 
-    asks = (Ask("path", "Folder with FHIR resources"),)
+    asks = (Question("path", "Folder with FHIR resources"),)
 
     kind: Literal["files"] = "files"
     path: Path | None = Field(

@@ -25,9 +25,9 @@ from spinney.connectors.sources import (
     EVENT_COLUMNS,
     PATIENT_COLUMNS,
     TABLE,
-    Ask,
     Progress,
     Pulled,
+    Question,
     Source,
     SourceSettings,
     Surroundings,
@@ -71,8 +71,8 @@ class SqlSettings(SourceSettings):
     """A database, and the queries that yield its part of the study."""
 
     asks = (
-        Ask("url", "Address of the database, without a password, such as postgresql+psycopg://reader@db/his"),
-        Ask("secret_env", "Environment variable with the password (empty: none)", default=""),
+        Question("url", "Address of the database, without a password, such as postgresql+psycopg://reader@db/his"),
+        Question("secret_env", "Environment variable with the password (empty: none)", default=""),
     )
 
     kind: Literal["sql"] = "sql"

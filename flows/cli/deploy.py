@@ -58,13 +58,13 @@ def _house(role: Role, path: Path) -> ServedHouse:
 
 def _deploy(house: ServedHouse, as_json: bool) -> None:
     from spinney.flows.running.alerts import set_up
-    from spinney.flows.running.plan import apply_plan, planned, times_of
+    from spinney.flows.running.plan import apply_plan, planned, schedules_of
     from spinney.flows.served import VARIABLE
 
     deployments = planned(house)
     applied = apply_plan(house, deployments)
     alerts = set_up(house, applied)
-    schedules = {deployment.full_name: times_of(deployment) for deployment in deployments}
+    schedules = {deployment.full_name: schedules_of(deployment) for deployment in deployments}
     if as_json:
         click.echo(json.dumps({"deployments": schedules, "alerts": str(alerts)}, indent=2))
         return

@@ -15,7 +15,7 @@ from spinney.flows.cli.site_join import approve, approve_roster, join, studies
 from spinney.plugins import SOURCES
 
 if TYPE_CHECKING:
-    from spinney.connectors.sources import Ask
+    from spinney.connectors.sources import Question
     from spinney.study.study import Study
 
 Answers = dict[str, str | None]
@@ -41,14 +41,14 @@ class InitCommand(click.Command):
 
 def _options_of_sources() -> list[click.Option]:
     """One option per question, however many kinds of source ask it."""
-    asked: dict[str, list[tuple[str, Ask]]] = {}
+    asked: dict[str, list[tuple[str, Question]]] = {}
     for kind, settings in SOURCES.items():
         for ask in settings.asks:
             asked.setdefault(ask.name, []).append((kind, ask))
     return [_option(name, asking) for name, asking in asked.items()]
 
 
-def _option(name: str, asking: list[tuple[str, Ask]]) -> click.Option:
+def _option(name: str, asking: list[tuple[str, Question]]) -> click.Option:
     choices = asking[0][1].choices
     words = f"{', '.join(kind for kind, _ in asking)}: {asking[0][1].words}."
     kind: Any = click.Choice(choices) if choices else str

@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 import httpx
 
-from spinney.demo.guard import guarded
+from spinney.demo.guard import under_guard
 from spinney.demo.leftovers import note
 from spinney.errors import SpinneyError
 from spinney.storage import locks
@@ -160,7 +160,7 @@ def start_process(
     It ends with us even if we are killed, unless it outlives us.
     """
     stdin = subprocess.DEVNULL if outlives else subprocess.PIPE
-    command = command if outlives else guarded(command)
+    command = command if outlives else under_guard(command)
     with log_file.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 (our own programs)
             command, env=environment, stdin=stdin, stdout=log, stderr=log, start_new_session=True

@@ -82,7 +82,7 @@ def tonight(world: World, night: int, tell: Tell) -> Iterator[None]:
         yield
 
 
-def found(world: World, tell: Tell) -> None:
+def found_world(world: World, tell: Tell) -> None:
     """Make the folder and let the houses join each other, unless they have."""
     mark, state = world.folder / MARK, {"patients": world.patients, "seed": world.seed}
     if mark.exists():

@@ -89,7 +89,7 @@ def planned(house: ServedHouse) -> list[RunnerDeployment]:
     return deployments
 
 
-def times_of(deployment: RunnerDeployment) -> list[str]:
+def schedules_of(deployment: RunnerDeployment) -> list[str]:
     """When Prefect starts it by itself: cron and time zone of each schedule. A plan has no schedules of other kinds."""
     schedules = [each.schedule for each in deployment.schedules or []]
     return [f"{one.cron} {one.timezone}" for one in schedules if isinstance(one, CronSchedule)]

@@ -29,7 +29,7 @@ from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.rows.cohort import Cohort
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class BoppidSite(ForestSite):
 
     def _outcome(self, models: Mapping[str, Boosted], factors: Mapping[str, float]) -> Message:
         house, sites = self.house, sorted(models)
-        forest = join([models[site].stumps for site in sites])
+        forest = join_forests([models[site].stumps for site in sites])
         owners = tuple(site for site in sites for _ in range(len(models[site].stumps)))
         alphas = np.concatenate([models[site].alphas for site in sites])
         factor = np.array([factors.get(owner, 0.0) for owner in owners])
@@ -175,7 +175,7 @@ def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boos
             break
         weight = np.where(wrong, weight * odds, weight)
         weight /= weight.sum()
-    forest = join(stumps)
+    forest = join_forests(stumps)
     _, first, place = np.unique(forest.digests, return_index=True, return_inverse=True)
     return Boosted(forest.take(first), np.bincount(place, weights=alphas).astype(np.float64))
 

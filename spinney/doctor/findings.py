@@ -41,7 +41,7 @@ class Finding:
     words: str
 
 
-def found(check: str, look: Callable[[], str]) -> Finding:
+def finding_of(check: str, look: Callable[[], str]) -> Finding:
     """What a look says; an error that it raises on purpose is what is wrong."""
     try:
         return Finding(check, "ok", look())

@@ -17,7 +17,7 @@ from spinney.configuration.house import CoordinatorSettings, ExchangeAccess, Reg
 from spinney.configuration.site import SiteSettings
 from spinney.connectors import dask_cluster
 from spinney.connectors.exchange import Exchange, ExchangeDenied
-from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, found
+from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, finding_of
 from spinney.errors import SpinneyError
 from spinney.house.approvals import approved_studies
 
@@ -54,12 +54,12 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
     yield check_prefect(prefect_url, clocks)
     yield from check_exchange(house, clocks)
     if isinstance(house, SiteSettings):
-        yield found("source", lambda: house.source.reach(house.surroundings(NO_STUDY)))
+        yield finding_of("source", lambda: house.source.reach(house.surroundings(NO_STUDY)))
         if (cluster := house.dask) is not None:
-            yield found("dask", lambda: dask_cluster.reach(cluster))
+            yield finding_of("dask", lambda: dask_cluster.reach(cluster))
         if house.scores is not None and (fhir := house.scores.fhir) is not None:
-            yield found("scores", fhir.answering)
-        yield found("registry", lambda: _reach_registry(house.home, house.registry, clocks))
+            yield finding_of("scores", fhir.answering)
+        yield finding_of("registry", lambda: _reach_registry(house.home, house.registry, clocks))
     yield clocks.finding()
 
 
@@ -69,7 +69,7 @@ def check_prefect(url: str, clocks: Clocks) -> Finding:
         words = "PREFECT_API_URL is not set, so nothing starts at night; set it to http://HOST:4200/api"
         return Finding("prefect", "warning", words)
     advice = "check PREFECT_API_URL, and that the server runs: prefect server start"
-    return found("prefect", lambda: _get(url, "Prefect", advice, clocks))
+    return finding_of("prefect", lambda: _get(url, "Prefect", advice, clocks))
 
 
 def _get(url: str, whose: str, advice: str, clocks: Clocks) -> str:

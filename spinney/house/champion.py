@@ -9,7 +9,7 @@ import numpy as np
 
 from spinney.choice.incumbent import Incumbent
 from spinney.connectors.mlflow import CHAMPION, Registry, Version
-from spinney.house.patients import Patients
+from spinney.house.patients import PatientAccess
 from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
@@ -18,7 +18,12 @@ PINNED = "champion"
 
 
 def incumbent_of(
-    registry: Registry, patients: Patients, study: Study, site: str, memory: MutableMapping[str, Any], cohort: CohortRef
+    registry: Registry,
+    patients: PatientAccess,
+    study: Study,
+    site: str,
+    memory: MutableMapping[str, Any],
+    cohort: CohortRef,
 ) -> Incumbent | None:
     """The champion when the round began, also where a restart finds that it has been replaced since."""
     version = _pinned(registry, study, memory)
@@ -32,7 +37,7 @@ def incumbent_of(
 
 
 def after_the_round(
-    registry: Registry, patients: Patients, study: Study, round_: int, memory: MutableMapping[str, Any],
+    registry: Registry, patients: PatientAccess, study: Study, round_: int, memory: MutableMapping[str, Any],
     cohort: CohortRef, rows: Cohort,
 ) -> None:  # fmt: skip
     """Remember whom tonight's own trees have seen, and forget what no model needs any more."""

@@ -30,7 +30,7 @@ def found_study(approvals: Approvals, exchange: Exchange, me: str, file: Path, b
     """Pin the study, and found its roster if there is none."""
     study = approvals.approve_study(file, by)
     if approvals.newest is None:
-        publish_roster(approvals, exchange, documents.found(study.name, me, KeyRing(approvals.home).identity()))
+        publish_roster(approvals, exchange, documents.found_roster(study.name, me, KeyRing(approvals.home).identity()))
         approvals.put_in_force(1)
     return study
 

@@ -13,7 +13,7 @@ from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
 
 
-class Patients(Protocol):
+class PatientAccess(Protocol):
     """Those of one study; `spinney.cohort.patients` has them."""
 
     @property

@@ -24,7 +24,7 @@ from spinney.house.champion import after_the_round, incumbent_of
 from spinney.house.channel import RoundChannel, addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from spinney.house.nights import HouseNights, stopwatch
-from spinney.house.patients import Patients
+from spinney.house.patients import PatientAccess
 from spinney.house.renewal import renew_roster
 from spinney.house.roster import Roster
 from spinney.house.round_messages import Opening, Over
@@ -146,7 +146,7 @@ class SiteNights(HouseNights):
         return found[0]
 
     def take_part(
-        self, found: Found, cohort: CohortRef, patients: Patients, through: Through = directly
+        self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through = directly
     ) -> RoundResult:
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
         while True:
@@ -171,7 +171,7 @@ class SiteNights(HouseNights):
                 number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
             )
 
-    def _take_part(self, found: Found, cohort: CohortRef, patients: Patients, through: Through) -> RoundResult:
+    def _take_part(self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through) -> RoundResult:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
         channel = self._enter(found)

@@ -32,7 +32,7 @@ class NoChampion(SpinneyError):
     """There is no model to apply; the message says how to get one."""
 
 
-class Version(Protocol):
+class NamedVersion(Protocol):
     """A model in the registry, as far as scores have to name it."""
 
     @property
@@ -48,10 +48,10 @@ class Version(Protocol):
 class Champions(Protocol):
     """The registry of the site, as far as scoring needs it."""
 
-    def find(self, study: str, which: str | int) -> Version | None:
+    def find(self, study: str, which: str | int) -> NamedVersion | None:
         """The version with this number or alias, if there is one."""
 
-    def champion(self, study: str) -> tuple[Version, FederatedForest] | None:
+    def champion(self, study: str) -> tuple[NamedVersion, FederatedForest] | None:
         """The model in use."""
 
     def evidence(self, version: Any) -> dict[str, Any]:

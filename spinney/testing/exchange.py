@@ -42,7 +42,7 @@ Exchange.open(order["url"], order["options"]).put(Address(*order["address"]), b"
 """
 
 
-class Place(Protocol):
+class ExchangePlace(Protocol):
     """One kind of exchange, and the things that can happen to it."""
 
     longest_nap: float
@@ -121,29 +121,29 @@ class ExchangeContract:
     """The tests."""
 
     @pytest.fixture
-    def exchange(self, place: Place) -> Iterator[Exchange]:
+    def exchange(self, place: ExchangePlace) -> Iterator[Exchange]:
         with place.open() as exchange:
             yield exchange
 
-    def test_a_trial_message_tells_the_store_s_time_and_leaves_nothing(self, place: Place) -> None:
+    def test_a_trial_message_tells_the_store_s_time_and_leaves_nothing(self, place: ExchangePlace) -> None:
         with place.open() as exchange:
             told = exchange.try_out("heart", "north")
             assert told is not None
             assert abs(told - datetime.now(UTC)) < timedelta(minutes=10)
             assert exchange.list("heart", 0) == ()
 
-    def test_a_trial_without_rights_is_denied(self, place: Place) -> None:
+    def test_a_trial_without_rights_is_denied(self, place: ExchangePlace) -> None:
         with place.without_rights() as exchange, pytest.raises(ExchangeDenied):
             exchange.try_out("heart", "north")
 
-    def test_a_message_arrives_as_it_was_sent(self, place: Place, exchange: Exchange) -> None:
+    def test_a_message_arrives_as_it_was_sent(self, place: ExchangePlace, exchange: Exchange) -> None:
         content = bytes(range(256)) * 1000
         exchange.put(GROW, content)
         with place.open() as elsewhere:
             assert elsewhere.get(GROW, limit=len(content)) == content
 
     def test_a_message_lies_where_its_address_says_and_leaves_nothing_else(
-        self, place: Place, exchange: Exchange
+        self, place: ExchangePlace, exchange: Exchange
     ) -> None:
         exchange.put(GROW, b"trees")
         assert place.names() == {"heart/north/7/grow.1"}
@@ -167,7 +167,7 @@ class ExchangeContract:
             exchange.put(GROW, other)
         assert exchange.get(GROW, limit=10) == b"trees"
 
-    def test_of_many_writers_at_once_one_wins_and_the_others_are_told(self, place: Place) -> None:
+    def test_of_many_writers_at_once_one_wins_and_the_others_are_told(self, place: ExchangePlace) -> None:
         def publish(number: int) -> int | None:
             with place.open() as exchange:
                 try:
@@ -181,19 +181,21 @@ class ExchangeContract:
         with place.open() as exchange:
             assert [exchange.get(GROW, limit=10)] == [b"copy %d" % number for number in winners]
 
-    def test_what_a_killed_writer_left_is_never_read(self, place: Place, exchange: Exchange) -> None:
+    def test_what_a_killed_writer_left_is_never_read(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.kill_writer(GROW, 8_000_000)
         assert len(place.names()) == (1 if place.keeps_drafts else 0)
         assert exchange.get(GROW, limit=10_000_000) is None
         assert exchange.list("heart", 7) == ()
         assert exchange.wait([GROW], timedelta(0), FakeClock()).absent == ("north",)
 
-    def test_a_killed_writer_publishes_when_it_is_started_again(self, place: Place, exchange: Exchange) -> None:
+    def test_a_killed_writer_publishes_when_it_is_started_again(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.kill_writer(GROW, 8_000_000)
         exchange.put(GROW, b"x" * 8_000_000)
         assert exchange.get(GROW, limit=8_000_000) == b"x" * 8_000_000
 
-    def test_a_draft_of_a_killed_writer_goes_with_the_old_messages(self, place: Place, exchange: Exchange) -> None:
+    def test_a_draft_of_a_killed_writer_goes_with_the_old_messages(
+        self, place: ExchangePlace, exchange: Exchange
+    ) -> None:
         place.kill_writer(GROW, 8_000_000)
         exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart")
         assert place.names() == set()
@@ -202,7 +204,7 @@ class ExchangeContract:
         exchange.put(GROW, b"12345")
         assert exchange.get(GROW, limit=5) == b"12345"
 
-    def test_a_huge_object_is_refused_without_being_read(self, place: Place, exchange: Exchange) -> None:
+    def test_a_huge_object_is_refused_without_being_read(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.leave_huge(str(GROW))
         before = place.carried()
         with pytest.raises(ObjectTooLarge, match=re.escape("heart/north/7/grow.1")):
@@ -217,7 +219,7 @@ class ExchangeContract:
         assert exchange.list("heart", 7, "north") == tuple(sent[:3])
         assert exchange.list("heart", 9) == ()
 
-    def test_a_listing_passes_over_what_is_no_message(self, place: Place, exchange: Exchange) -> None:
+    def test_a_listing_passes_over_what_is_no_message(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(GROW, b"trees")
         for name in ("grow", "grow.one", "grow.01", ".grow.1", ".grow.2.0123456789abcdef.part", "con.1"):
             place.leave(f"heart/north/7/{name}", b"?")
@@ -252,7 +254,7 @@ class ExchangeContract:
         clock = FakeClock({3.99: lambda: exchange.put(GROW, b"trees")})
         assert exchange.wait([GROW], timedelta(seconds=4), clock).arrived == (GROW,)
 
-    def test_waiting_looks_less_and_less_often_down_to_a_limit(self, place: Place, exchange: Exchange) -> None:
+    def test_waiting_looks_less_and_less_often_down_to_a_limit(self, place: ExchangePlace, exchange: Exchange) -> None:
         clock = FakeClock()
         exchange.wait([GROW], timedelta(seconds=20 * place.longest_nap), clock)
         whole_naps = clock.naps[:-1]  # the last one ends at the deadline
@@ -260,7 +262,7 @@ class ExchangeContract:
         assert all(first <= second for first, second in pairwise(whole_naps))
         assert whole_naps[-1] == place.longest_nap
 
-    def test_waiting_outlasts_a_store_that_is_away_for_a_minute(self, place: Place, exchange: Exchange) -> None:
+    def test_waiting_outlasts_a_store_that_is_away_for_a_minute(self, place: ExchangePlace, exchange: Exchange) -> None:
         def comes_back() -> None:
             place.mend()
             exchange.put(GROW, b"trees")
@@ -270,13 +272,13 @@ class ExchangeContract:
         assert exchange.wait([GROW], IN_AN_HOUR, clock).arrived == (GROW,)
         assert clock.seconds < 61 + 6
 
-    def test_nobody_is_called_absent_because_the_store_was(self, place: Place, exchange: Exchange) -> None:
+    def test_nobody_is_called_absent_because_the_store_was(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.get(GROW, limit=10)
         clock = FakeClock({1: place.pull_plug})
         with pytest.raises(TransientExchangeError, match="deadline"):
             exchange.wait([GROW], timedelta(seconds=3), clock)
 
-    def test_a_store_that_is_away_heals_with_the_same_exchange(self, place: Place, exchange: Exchange) -> None:
+    def test_a_store_that_is_away_heals_with_the_same_exchange(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(GROW, b"trees")
         place.pull_plug()
         for call in (
@@ -292,13 +294,13 @@ class ExchangeContract:
         exchange.put(at("south"), b"trees")
         assert exchange.list("heart", 7) == (GROW, at("south"))
 
-    def test_a_house_without_the_right_to_write_is_told_so(self, place: Place) -> None:
+    def test_a_house_without_the_right_to_write_is_told_so(self, place: ExchangePlace) -> None:
         with place.without_rights() as exchange:
             with pytest.raises(ExchangeDenied) as caught:
                 exchange.put(GROW, b"trees")
             self.is_fit_to_be_shown(place, caught.value)
 
-    def test_an_exchange_that_does_not_exist_is_said_at_once(self, place: Place) -> None:
+    def test_an_exchange_that_does_not_exist_is_said_at_once(self, place: ExchangePlace) -> None:
         with place.open_nowhere() as exchange:
             for call in (
                 lambda: exchange.put(GROW, b"trees"),
@@ -310,7 +312,7 @@ class ExchangeContract:
                     call()
                 self.is_fit_to_be_shown(place, caught.value)
 
-    def test_old_messages_of_a_study_are_deleted(self, place: Place, exchange: Exchange) -> None:
+    def test_old_messages_of_a_study_are_deleted(self, place: ExchangePlace, exchange: Exchange) -> None:
         for address in (at("north"), at("south"), at("south", study="lungs")):
             exchange.put(address, b"trees")
         assert exchange.expire(datetime.now(UTC) + LONG_AGO, "heart") == 0
@@ -319,7 +321,7 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == {"lungs/south/7/grow.1"}
 
-    def test_nothing_is_deleted_that_is_no_message(self, place: Place, exchange: Exchange) -> None:
+    def test_nothing_is_deleted_that_is_no_message(self, place: ExchangePlace, exchange: Exchange) -> None:
         foreign = {"heart/readme.txt", "heart/north/7/notes.txt", "heart/north/old/grow.1"}
         for path in foreign:
             place.leave(path, b"?")
@@ -328,7 +330,7 @@ class ExchangeContract:
         assert place.names() == foreign
 
     def test_what_a_killed_doctor_or_writer_left_among_the_papers_goes_with_the_old_messages(
-        self, place: Place, exchange: Exchange
+        self, place: ExchangePlace, exchange: Exchange
     ) -> None:
         paper, trial = (Address("heart", "north", 0, step, 2) for step in ("roster", "trial"))
         for address in (paper, trial):
@@ -338,13 +340,13 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 2
         assert place.names() == {str(paper)}
 
-    def test_papers_stay_when_messages_expire(self, place: Place, exchange: Exchange) -> None:
+    def test_papers_stay_when_messages_expire(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(Address("heart", "north", 0, "roster", 2), b"names")
         exchange.put(GROW, b"trees")
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == {"heart/north/0/roster.2"}
 
-    def is_fit_to_be_shown(self, place: Place, error: Exception) -> None:
+    def is_fit_to_be_shown(self, place: ExchangePlace, error: Exception) -> None:
         """One line, without secrets, and nothing of a library behind it."""
         assert len(str(error).splitlines()) == 1
         assert not any(secret in str(error) for secret in place.secrets)

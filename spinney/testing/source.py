@@ -47,7 +47,7 @@ READINGS = tuple(  # more than one page, and so many at one time that a listing 
 WANTED = (Wanted("Patient"), Wanted("Observation", (CODE, OTHER_CODE), SINCE, UNTIL))
 
 
-class Place(Protocol):
+class SourcePlace(Protocol):
     """One kind of source, with what it holds."""
 
     settings: SourceSettings
@@ -77,7 +77,7 @@ class SourceContract:
     where = Surroundings("UTC")
 
     @pytest.fixture
-    def full(self, place: Place) -> Place:
+    def full(self, place: SourcePlace) -> SourcePlace:
         """With all patients and readings in it."""
         place.hold(PATIENTS, READINGS)
         return place
@@ -89,33 +89,35 @@ class SourceContract:
         folder.mkdir(mode=0o700)
         return folder
 
-    def test_everything_that_is_wanted_arrives_once(self, full: Place, staging: Path) -> None:
+    def test_everything_that_is_wanted_arrives_once(self, full: SourcePlace, staging: Path) -> None:
         pulled = self.pulled(full, staging)
         assert readings_in(pulled, staging) == Counter(READINGS)
         assert patients_in(pulled, staging) == sorted(PATIENTS)
 
-    def test_a_second_pull_brings_the_same(self, full: Place, staging: Path) -> None:
+    def test_a_second_pull_brings_the_same(self, full: SourcePlace, staging: Path) -> None:
         first = readings_in(self.pulled(full, staging), staging)
         again = staging / "again"
         again.mkdir()
         assert readings_in(self.pulled(full, again), again) == first
 
-    def test_what_nobody_asked_for_is_not_handed_on(self, full: Place, staging: Path) -> None:
+    def test_what_nobody_asked_for_is_not_handed_on(self, full: SourcePlace, staging: Path) -> None:
         pulled = full.settings.open(self.where).pull([Wanted("Patient")], staging, quiet)
         assert set(pulled.files) <= {"Patient"}
 
-    def test_nothing_is_lost_inside_of_the_window(self, full: Place, staging: Path) -> None:
+    def test_nothing_is_lost_inside_of_the_window(self, full: SourcePlace, staging: Path) -> None:
         first, last = START + timedelta(hours=5), START + timedelta(hours=20)
         asked = [Wanted("Patient"), Wanted("Observation", (CODE,), first, last)]
         pulled = full.settings.open(self.where).pull(asked, staging, quiet)
         wanted = Counter(one for one in READINGS if first <= one.time <= last and one.code == CODE)
         assert wanted <= readings_in(pulled, staging)
 
-    def test_a_kind_that_the_source_does_not_have_is_no_error(self, full: Place, staging: Path) -> None:
+    def test_a_kind_that_the_source_does_not_have_is_no_error(self, full: SourcePlace, staging: Path) -> None:
         pulled = full.settings.open(self.where).pull([*WANTED, Wanted("Immunization")], staging, quiet)
         assert readings_in(pulled, staging) == Counter(READINGS)
 
-    def test_a_pull_that_was_stopped_can_be_done_again_in_the_same_folder(self, full: Place, staging: Path) -> None:
+    def test_a_pull_that_was_stopped_can_be_done_again_in_the_same_folder(
+        self, full: SourcePlace, staging: Path
+    ) -> None:
         def stop(kind: str, read: int, total: int | None) -> None:  # noqa: ARG001
             raise Stopped
 
@@ -125,7 +127,7 @@ class SourceContract:
             (staging / "left.partial").write_bytes(b"half")
         assert readings_in(self.pulled(full, staging), staging) == Counter(READINGS)
 
-    def test_how_far_it_is_only_grows(self, full: Place, staging: Path) -> None:
+    def test_how_far_it_is_only_grows(self, full: SourcePlace, staging: Path) -> None:
         told: list[tuple[str, int]] = []
 
         def tell(kind: str, read: int, total: int | None) -> None:  # noqa: ARG001
@@ -136,7 +138,7 @@ class SourceContract:
             steps = [read for one, read in told if one == kind]
             assert steps == sorted(steps)
 
-    def test_opening_connects_nothing_and_an_absence_is_transient(self, full: Place, staging: Path) -> None:
+    def test_opening_connects_nothing_and_an_absence_is_transient(self, full: SourcePlace, staging: Path) -> None:
         gone = full.away()
         if gone is None:
             return
@@ -148,31 +150,31 @@ class SourceContract:
             self.is_fit_to_be_shown(full, caught.value)
         assert readings_in(self.pulled(full, staging), staging) == Counter(READINGS)
 
-    def test_what_no_waiting_mends_is_said_so(self, full: Place, staging: Path) -> None:
+    def test_what_no_waiting_mends_is_said_so(self, full: SourcePlace, staging: Path) -> None:
         with pytest.raises(SourceFailed) as caught:
             full.wrong.open(self.where).pull(WANTED, staging, quiet)
         assert not caught.value.transient
         self.is_fit_to_be_shown(full, caught.value)
 
-    def test_a_finished_table_is_not_made_of_events(self, full: Place, staging: Path) -> None:
+    def test_a_finished_table_is_not_made_of_events(self, full: SourcePlace, staging: Path) -> None:
         assert full.settings.table_columns is None
         with pytest.raises(SourceFailed, match="this site needs"):
             full.settings.open(self.where).pull([Wanted(TABLE, ("patient", "index_time"))], staging, quiet)
 
-    def test_an_error_quotes_no_patient(self, place: Place, staging: Path) -> None:
+    def test_an_error_quotes_no_patient(self, place: SourcePlace, staging: Path) -> None:
         place.hold([*PATIENTS[:3], MARK], [Reading(MARK, CODE, START, 1.5)])
         with pytest.raises(SourceFailed) as caught:
             place.wrong.open(self.where).pull(WANTED, staging, quiet)
         assert MARK not in str(caught.value)
 
-    def test_a_look_at_it_is_one_line(self, full: Place) -> None:
+    def test_a_look_at_it_is_one_line(self, full: SourcePlace) -> None:
         assert len(full.settings.reach(self.where).splitlines()) == 1
         gone = full.away()
         if gone is not None:
             with gone, pytest.raises(SourceFailed):
                 full.settings.reach(self.where)
 
-    def test_its_questions_are_keys_of_the_first_settings_file(self, full: Place) -> None:
+    def test_its_questions_are_keys_of_the_first_settings_file(self, full: SourcePlace) -> None:
         kind = type(full.settings)
         answers = {"kind": full.settings.kind, **{ask.name: ask.default or "what-was-answered" for ask in kind.asks}}
         written = kind.starter(answers)
@@ -180,11 +182,11 @@ class SourceContract:
         assert "source:\n" in written
         assert f"kind: {full.settings.kind}" in written.replace('"', "")
 
-    def pulled(self, place: Place, staging: Path) -> Pulled:
+    def pulled(self, place: SourcePlace, staging: Path) -> Pulled:
         """What the source brings of all that is wanted."""
         return place.settings.open(self.where).pull(WANTED, staging, quiet)
 
-    def is_fit_to_be_shown(self, place: Place, error: Exception) -> None:
+    def is_fit_to_be_shown(self, place: SourcePlace, error: Exception) -> None:
         """One line, without secrets, and nothing of a library behind it."""
         assert len(str(error).splitlines()) == 1
         assert not any(secret in str(error) for secret in place.secrets)

@@ -39,7 +39,7 @@ def serve_houses(*, sites: tuple[Path, ...] = (), coordinators: tuple[Path, ...]
 
 @contextmanager
 def serving(*, sites: tuple[Path, ...] = (), coordinators: tuple[Path, ...] = ()) -> Iterator[None]:
-    """The same for a while."""
+    """Let the flows of this process find these houses by name, for a while."""
     before = os.environ.get(VARIABLE)
     serve_houses(sites=sites, coordinators=coordinators)
     try:

@@ -154,6 +154,18 @@ class Exchange:
         self.poll(look, patience, clock)
         return Arrivals(tuple(address for address in wanted if address not in missing), tuple(missing))
 
+    def wait_until(self, find: Callable[[], T | None], patience: timedelta, clock: Clock | None = None) -> T | None:
+        """What `find` gives, as soon as it is something; None when the patience is over."""
+        found: list[T] = []
+
+        def look() -> int:
+            one = find()
+            found.extend([] if one is None else [one])
+            return 1 - len(found)
+
+        self.poll(look, patience, clock)
+        return found[0] if found else None
+
     def poll(self, look: Callable[[], int], patience: timedelta, clock: Clock | None = None) -> int:
         """Call `look`, which says how much is missing, until nothing is or the patience is over; what is missing then.
 

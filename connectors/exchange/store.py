@@ -57,7 +57,7 @@ class Store(ABC):
 
     @abstractmethod
     def _ls(self, folder: str) -> list[dict[str, Any]]:
-        """The same, and the time, of everything in a folder."""
+        """Type, size and time of everything in a folder."""
 
     @abstractmethod
     def _still_there(self, error: OSError) -> None:

@@ -134,7 +134,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def lines_in(file: BufferedIOBase) -> Iterator[bytes]:
-    """The same of an open file."""
+    """The lines of an open NDJSON file, none of them empty or longer than a resource may be."""
     while line := file.readline(LONGEST_LINE):
         rest = line
         while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):

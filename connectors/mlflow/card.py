@@ -40,7 +40,7 @@ def card(version: Version, lineage: Lineage, evidence: Evidence, features: Seque
 
 
 def fair(version: Version, lineage: Lineage, evidence: Evidence, features: Sequence[Feature]) -> dict[str, Any]:
-    """The same for catalogues: identifiers are digests, so that anybody can check what they have."""
+    """The model for catalogues: identifiers are digests, so that anybody can check what they have."""
     return {
         "@context": CONTEXT,
         "@type": ["SoftwareSourceCode", "prov:Entity"],

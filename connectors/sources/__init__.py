@@ -129,7 +129,7 @@ class SourceSettings(Settings):
         return None
 
     def anchored(self, folder: Path) -> Self:
-        """The same with every relative path below the folder of site.yaml."""
+        """These settings with every relative path below the folder of site.yaml."""
         paths = {name: folder / value for name, value in self if isinstance(value, Path)}
         return self.model_copy(update=paths)
 

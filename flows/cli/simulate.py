@@ -218,7 +218,7 @@ def clustering(study: Study, clusters: list[tuple[str, ...]]) -> list[str]:
 
 
 def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
-    """The same for people."""
+    """The result for people."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -164,7 +164,7 @@ def _moment(moment: Any) -> str | None:
 
 
 def show(looked: Looked) -> None:
-    """The same for people."""
+    """Everything for people."""
     console = Console(highlight=False)
     console.width = max(console.width, NARROWEST)  # a cut table tells nothing
     report = looked.pulled.report

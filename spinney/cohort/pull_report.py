@@ -38,7 +38,7 @@ class PullReport:
     """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
 
     def plain(self) -> dict[str, Any]:
-        """The same as plain values, for JSON and for logs."""
+        """The report as plain values, for JSON and for logs."""
         return {
             name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
             for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()

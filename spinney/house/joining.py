@@ -75,7 +75,7 @@ def rotated(approvals: Approvals, rotation: Rotation) -> tuple[str, Roster] | No
 
 
 def rotated_everywhere(home: Path, rotation: Rotation) -> dict[str, tuple[str, Roster]]:
-    """The same in every study of this coordinator."""
+    """Every study of this coordinator whose roster lists the key that a house replaces, with the new roster."""
     found = {study: rotated(Approvals(home, study), rotation) for study in known_in(home)}
     hits = {study: one for study, one in found.items() if one is not None}
     if not hits:

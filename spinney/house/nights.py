@@ -114,7 +114,10 @@ class HouseNights:
         return self.exchange.expire(oldest, self.study.name, sender)
 
     def tidy_exchange(self, *, everybodys: bool = False) -> list[str]:
-        """The same for this house, and for all others if they let it; what stays, and why. It costs nobody a night."""
+        """Delete old messages of this house, and of all others if they let it; says what stays, and why.
+
+        It costs nobody a night.
+        """
         try:
             others = set(self.exchange.senders(self.study.name)) - {self.name} if everybodys else set()
         except ExchangeError as reason:

@@ -130,20 +130,14 @@ class SiteNights(HouseNights):
     def await_opening(self, wanted: int | None = None) -> Found:
         """The round that is open now, or NotOpened when the study's patience is over."""
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
-        found: list[Found] = []
-
-        def look() -> int:
-            opened = self._open_round(wanted)
-            found.extend([] if opened is None else [opened])
-            return 1 - len(found)
-
-        if self.exchange.poll(look, patience, self.clock):
+        found = self.exchange.wait_until(lambda: self._open_round(wanted), patience, self.clock)
+        if found is None:
             instead = "; what lies in its place was refused (spinney audit show)" if self._passed_over else ""
             raise NotOpened(
                 f"{self.coordinator} has opened no round of {self.study.name} in {patience}{instead}; "
                 "this site keeps the model that it has and tries again the next night"
             )
-        return found[0]
+        return found
 
     def take_part(
         self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through = directly

@@ -34,7 +34,7 @@ class ScoresTable(Settings):
         return value
 
     def anchored(self, folder: Path) -> Self:
-        """The same with a relative file of SQLite below the folder of site.yaml."""
+        """These settings with a relative file of SQLite below the folder of site.yaml."""
         return self.model_copy(update={"url": below(folder, self.url)})
 
 

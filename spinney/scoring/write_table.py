@@ -68,7 +68,7 @@ def upsert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> 
 
 
 def replace(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """The same for a database without an upsert that SQLAlchemy knows."""
+    """Insert or change scores in a database without an upsert that SQLAlchemy knows."""
     same = [table.c[name] == bindparam(f"key_{name}") for name in KEY]
     connection.execute(table.delete().where(*same), [{f"key_{name}": row[name] for name in KEY} for row in rows])
     connection.execute(table.insert(), rows)

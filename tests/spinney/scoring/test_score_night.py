@@ -17,7 +17,7 @@ from spinney.house.audit import Audit
 from spinney.scoring.score_night import NoChampion, ScoreNight
 from spinney.scoring.settings import ScoresSettings, ScoresTable
 from spinney.study.study import Study
-from spinney.tasks.site import score_night_of
+from spinney.tasks.site import score_night_of, watch_of
 from tests.servers.migrated import registry_in
 from tests.spinney.in_process import Wood, cohorts
 from tests.spinney.scoring.tonight import NOW, OPEN, table

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.algorithms import ALGORITHMS
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.choice import metrics
 from spinney.choice.model import FederatedForest
@@ -22,6 +21,7 @@ from spinney.choice.personalise import Chooser, Decision
 from spinney.federation.messages import Done, Weights
 from spinney.federation.seam import Message
 from spinney.forest.votes import scores
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part, Parts, folds
 from spinney.simulate import pooled_forest, simulate
@@ -74,11 +74,11 @@ class WatchedSite(BofrfSite):
         house = self.house
         pool = self.pool(order.manifest)
         chooser = Chooser(house.study, house.cohort, pool, *self.candidates(pool, order))
-        house.outcome = Watched(chooser._decide(), chooser)  # no figures of a single night: they come from votes
+        house.outcome = Watched(chooser.decide(), chooser)  # no figures of a single night: they come from votes
         return Done({})
 
 
-ALGORITHMS["bofrf"] = replace(ALGORITHMS["bofrf"], site_part=WatchedSite)  # in this process only
+WATCHED = replace(ALGORITHMS["bofrf"], site_part=WatchedSite)
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Seen:
 def forests(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Voted]:
     """Local, FedRF, BOFRF as published, ours, chosen and pooled."""
     WatchedSite.grown_here.clear()
-    ours = simulate(study, cohorts).outcomes
-    theirs = simulate(study.with_settings(algorithm={"preset": "published"}), cohorts).outcomes
+    ours = simulate(study, cohorts, algorithm=WATCHED).outcomes
+    theirs = simulate(study.with_settings(algorithm={"preset": "published"}), cohorts, algorithm=WATCHED).outcomes
     trees = study.forest.trees * len(cohorts)  # as many as the federation has
     pooled = pooled_forest(study.with_settings(forest={"trees": trees}), cohorts)
     return {
@@ -138,7 +138,8 @@ def held_out(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Floats]:
     """
     settings = study.with_settings(algorithm={"preset": "published"}, split={"validation": 0.2})
     parts = {site: replace(cohort, part=_fifth_aside(cohort, study)) for site, cohort in cohorts.items()}
-    return {site: _watched(one).personalised_votes() for site, one in simulate(settings, parts).outcomes.items()}
+    outcomes = simulate(settings, parts, algorithm=WATCHED).outcomes
+    return {site: _watched(one).personalised_votes() for site, one in outcomes.items()}
 
 
 def boosted(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, dict[str, Floats]]:

@@ -67,7 +67,7 @@ def spinney_wide(folder: Path, features: int) -> Built:
 def _pulled(home: Path, source: dict[str, Any], study: Study = STUDY, **more: Any) -> pd.DataFrame:
     """As every night, but for what the site says more."""
     site = SiteSettings.model_validate({"name": "bench", "home": home, "source": source, **more})
-    result, vault = pull(study, site), Vault(home)
+    result, vault = pull(study, site.pull_plan(study.name)), Vault(home)
     return pd.concat([vault.read(result.cohort).to_pandas(), vault.read(result.unripe).to_pandas()])
 
 

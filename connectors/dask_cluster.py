@@ -79,7 +79,7 @@ def _spread(
     """Every worker gets what is shared once. What is lost with workers is done again: the result is the same."""
     with _connected(settings) as client:
         from distributed.client import FutureCancelledError
-        from distributed.comm import CommClosedError
+        from distributed.comm.core import CommClosedError
         from distributed.scheduler import KilledWorker
 
         for _ in range(ATTEMPTS):

@@ -77,11 +77,11 @@ def name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def texts(values: Iterable[object]) -> str:
+def text_list(values: Iterable[object]) -> str:
     """Values as text literals between commas."""
     return ", ".join(text(value) for value in values)
 
 
-def instant(when: datetime) -> str:
+def timestamp(when: datetime) -> str:
     """A point in time as an SQL literal in UTC."""
     return f"TIMESTAMP {text(when.astimezone(UTC).replace(tzinfo=None).isoformat(sep=' '))}"

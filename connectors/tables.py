@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -73,7 +73,7 @@ def _csv_form(file: Path) -> TableForm:
     )  # so write houses with a decimal comma
 
 
-def _quotes_in(content: BinaryIO) -> int:
+def _quotes_in(content: io.BufferedIOBase) -> int:
     quotes = 0
     while block := content.read(1 << 20):
         quotes += block.count(b'"')

@@ -25,7 +25,7 @@ class StewardsAnswer(RunInput):
     signature: str = Field("", description="What `spinney admission sign` has printed for this answer.")
 
 
-def admit(nights: SiteNights, result: dict[str, Any]) -> dict[str, Any]:
+def await_steward(nights: SiteNights, result: dict[str, Any]) -> dict[str, Any]:
     """Wait for an answer that a steward has signed; where no deployment draws a form, the command line serves."""
     asked = admission_of(nights.study, result)
     if runtime.deployment.id is None:

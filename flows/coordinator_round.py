@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.configuration.house import read_coordinator
 from spinney.errors import RoundVoid
-from spinney.flows.run_names import named_by, rename_run
+from spinney.flows.run_names import beginning, rename_run
+from spinney.flows.served import coordinator_named
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
@@ -23,20 +22,22 @@ from spinney.tasks.steps import Steps
 class CoordinatorRoundInput(Settings):
     """A round of a study. Run with no input, it goes on with the round that was begun, or opens the next one."""
 
-    coordinator: Path = Field(Path("coordinator.yaml"), description="The coordinator's own file.")
+    coordinator: str = Field(
+        "", max_length=64, description="Which house, by the name under which it is served here. Empty: the only one."
+    )
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
     number: int | None = Field(None, ge=1, description="Which round. Empty: the next, or the one that was begun.")
 
 
-@flow(name="coordinator-round", flow_run_name=named_by("night"))
-def coordinator_round(night: CoordinatorRoundInput = CoordinatorRoundInput()) -> dict[str, Any]:  # noqa: B008
+@flow(name="coordinator-round", flow_run_name=beginning)
+def coordinator_round(run: CoordinatorRoundInput = CoordinatorRoundInput()) -> dict[str, Any]:  # noqa: B008
     """Open a round, ask the sites until it is over, and say who took part and what came of it."""
     with guarded():
-        settings = read_coordinator(night.coordinator)
-        nights = CoordinatorNights(settings, night.study)
+        settings = coordinator_named(run.coordinator)
+        nights = CoordinatorNights(settings, run.study)
         nights.exchange.say = warn
         with nights.alone():
-            number = nights.number(night.number)
+            number = nights.number(run.number)
             done = nights.result(number)
             if done is not None:
                 return unless_void(done)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from prefect import runtime
 from prefect.client.orchestration import get_client
 
 
-def named_by(parameter: str) -> Callable[[], str]:
-    """A name for a run that has just begun, from the only parameter that its flow has."""
-
-    def name() -> str:
-        study = getattr(runtime.flow_run.parameters.get(parameter), "study", None)
-        return f"{study or 'the study'}, beginning"
-
-    return name
+def beginning() -> str:
+    """A name for a run that has just begun, from the only parameter that our flows have."""
+    study = getattr(runtime.flow_run.parameters.get("run"), "study", None)
+    return f"{study or 'the study'}, beginning"
 
 
 def rename_run(*words: str) -> None:

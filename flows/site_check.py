@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.configuration.site import read_site
-from spinney.flows.run_names import named_by
+from spinney.flows.run_names import beginning
+from spinney.flows.served import site_named
 from spinney.house.approvals import Approvals, the_study
-from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.tasks.cohort import check_cohort, encode_cohort, pull_cohort
 from spinney.tasks.guarded import guarded
 
 
-class SiteCheck(Settings):
+class SiteCheckInput(Settings):
     """A look at this site's own data. Run with no input, it looks at the only study that is approved here."""
 
-    site: Path = Field(Path("site.yaml"), description="The site's own file.")
+    site: str = Field(
+        "", max_length=64, description="Which house, by the name under which it is served here. Empty: the only one."
+    )
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
 
 
-@flow(name="site-check", flow_run_name=named_by("check"))
-def site_check(check: SiteCheck = SiteCheck()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
+@flow(name="site-check", flow_run_name=beginning)
+def site_check(run: SiteCheckInput = SiteCheckInput()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull and check the cohort; fails if a critical rule is broken, as tonight's round would."""
     with guarded():
-        site = read_site(check.site)
-        approvals = Approvals(site.home, check.study or the_study(site.home))
-        spec = CohortSpec(name=approvals.study.name, study=approvals.folder / "study.yaml", site=check.site)
-        pulled = pull_cohort(spec)
-        checked = check_cohort(pulled, spec)
+        site = site_named(run.site)
+        approvals = Approvals(site.home, run.study or the_study(site.home))
+        pulled = pull_cohort(site, approvals.study)
+        checked = check_cohort(site, approvals.study, pulled)
         checked.quality.require()
-        encode_cohort(pulled.cohort, spec)
+        encode_cohort(site, approvals.study, pulled.cohort)
         return {"rows": pulled.cohort.rows, "digest": pulled.cohort.digest, "docs": str(checked.docs)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from prefect import flow, runtime
@@ -12,16 +11,19 @@ from pydantic import Field
 
 from spinney.base import Name, Settings
 from spinney.cohort.check_result import CheckResult
-from spinney.cohort.pull import PullReport
-from spinney.cohort.vault import CohortRef
-from spinney.configuration.site import read_site
+from spinney.cohort.patients import Patients
+from spinney.cohort.pull_report import PullReport
+from spinney.configuration.site import SiteSettings
 from spinney.errors import RoundVoid, SpinneyError
-from spinney.flows.admit import admit
-from spinney.flows.run_names import named_by, rename_run
+from spinney.flows.admit import await_steward
+from spinney.flows.run_names import beginning, rename_run
+from spinney.flows.served import site_named
 from spinney.house.admission import NOT_NEEDED, WAITING
 from spinney.house.site_night import NotOpened, RoundResult, SiteNights, summary_of
+from spinney.reports.facts import NightFacts, Standing
 from spinney.reports.gather import site_facts
-from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.rows.cohort_ref import CohortRef
+from spinney.tasks.cohort import check_cohort, encode_cohort, pull_cohort
 from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.preload import preload, preloaded
@@ -34,6 +36,7 @@ from spinney.tasks.round import (
     tidy_exchange,
     wait_for_opening,
 )
+from spinney.tasks.site import patients_of, watch_of
 from spinney.tasks.steps import Steps
 
 MANUAL, ADMISSION = "manual", "admission"
@@ -42,7 +45,9 @@ MANUAL, ADMISSION = "manual", "admission"
 class SiteRoundInput(Settings):
     """This site's part in a round. Run with no input, it takes part in the round that opens next."""
 
-    site: Path = Field(Path("site.yaml"), description="The site's own file.")
+    site: str = Field(
+        "", max_length=64, description="Which house, by the name under which it is served here. Empty: the only one."
+    )
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
     number: int | None = Field(None, ge=1, description="Which round. Empty: the one that is open, or opens next.")
     admission: Literal["as set", "manual"] = Field(
@@ -51,20 +56,21 @@ class SiteRoundInput(Settings):
     )
 
 
-@flow(name="site-round", flow_run_name=named_by("night"))
-def site_round(night: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
+@flow(name="site-round", flow_run_name=beginning)
+def site_round(run: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noqa: B008 (Prefect draws its form from it)
     """Pull, check, encode, answer the coordinator until the round is over, then choose, register and report."""
     with guarded():
-        nights = SiteNights(read_site(night.site), night.study)
+        site = site_named(run.site)
+        nights = SiteNights(site, run.study)
         nights.exchange.say = warn
         with nights.alone():
-            result = ended_before(nights, night.number)
+            result = ended_before(nights, run.number)
             if result is None:
                 try:
-                    result = take_part(nights, night)
+                    result = take_part(Tonight(run, site, nights, patients_of(site, nights.study)))
                 finally:
                     tidy_exchange(nights)
-            return admit(nights, result) if result["admission"] == WAITING else result
+            return await_steward(nights, result) if result["admission"] == WAITING else result
 
 
 def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | None:
@@ -80,22 +86,52 @@ def ended_before(nights: SiteNights, number: int | None) -> dict[str, Any] | Non
     return result
 
 
-def take_part(nights: SiteNights, night: SiteRoundInput) -> dict[str, Any]:
+@dataclass
+class Tonight:
+    """What was asked for, the house, and what the night has found out so far.
+
+    After a restart nobody knows how the cohort came.
+    """
+
+    run: SiteRoundInput
+    site: SiteSettings
+    nights: SiteNights
+    patients: Patients
+    pulled: PullReport | None = None
+    checked: CheckResult | None = None
+
+    def facts(self, part: RoundResult | None = None, standing: Standing | None = None, missed: str = "") -> NightFacts:
+        """For the report."""
+        vector = self.patients.told_vector(part.cohort) if part else {}
+        watch = watch_of(self.site, self.nights.study)
+        return site_facts(
+            self.nights,
+            part,
+            missed=missed,
+            standing=standing,
+            pulled=self.pulled,
+            checked=self.checked,
+            vector=vector,
+            watch=watch,
+        )
+
+
+def take_part(tonight: Tonight) -> dict[str, Any]:
     """The night itself; one that came to nothing has a report, too, and keeps the champion."""
+    nights = tonight.nights
     preload(local_registry=not nights.site.registry.tracking)
-    tonight = Tonight()
     try:
-        part = answered(nights, night, tonight)
+        part = answered(tonight)
         version = register_model(nights, part)
     except SpinneyError as reason:
-        report_night(nights, site_facts(nights, None, missed=str(reason), **tonight.known))
+        report_night(nights, tonight.facts(missed=str(reason)))
         if isinstance(reason, RoundVoid):
             nights.give_up(str(reason))
         raise
-    waits = part.takes_over and is_manual(nights, night, part.number)
+    waits = part.takes_over and is_manual(nights, tonight.run, part.number)
     if not waits:
         settle_model(nights, part, version)
-    report_night(nights, site_facts(nights, part, standing=standing(nights, version), **tonight.known))
+    report_night(nights, tonight.facts(part, standing(nights, version)))
     result = {
         **summary_of(part),
         "version": version.number,
@@ -106,39 +142,41 @@ def take_part(nights: SiteNights, night: SiteRoundInput) -> dict[str, Any]:
     return result
 
 
-def is_manual(nights: SiteNights, night: SiteRoundInput, number: int) -> bool:
+def is_manual(nights: SiteNights, run: SiteRoundInput, number: int) -> bool:
     """Whether a steward decides about the model of a round: by the settings, or because whoever ran it wished so."""
-    wished = night.admission, nights.memory(number).get(ADMISSION)
+    wished = run.admission, nights.memory(number).get(ADMISSION)
     return MANUAL in (nights.site.admission, nights.study.choice.admission, *wished)
 
 
-def answered(nights: SiteNights, night: SiteRoundInput, tonight: Tonight) -> RoundResult:
+def answered(tonight: Tonight) -> RoundResult:
     """From the patients to the end of a round. One that ended while this site was away doesn't cost it tonight's."""
+    nights = tonight.nights
     look_at_roster(nights)
     begun = nights.rounds.unfinished
     try:
-        return taken_part(nights, night, tonight)
+        return taken_part(tonight)
     except RoundVoid as reason:
-        if begun is None or begun != nights.rounds.unfinished or night.number or isinstance(reason, NotOpened):
+        if begun is None or begun != nights.rounds.unfinished or tonight.run.number or isinstance(reason, NotOpened):
             raise
         get_run_logger().warning("%s; now for the next round", reason)
         nights.give_up(str(reason))
-        return taken_part(nights, night, tonight)
+        return taken_part(tonight)
 
 
-def taken_part(nights: SiteNights, night: SiteRoundInput, tonight: Tonight) -> RoundResult:
+def taken_part(tonight: Tonight) -> RoundResult:
     """One round. A round that was begun goes on with the cohort that it has."""
+    nights, run = tonight.nights, tonight.run
     begun, pinned = nights.rounds.unfinished, nights.pinned
-    cohort = pinned or checked_cohort(nights, night.site, tonight)
-    opened = wait_for_opening(nights, night.number)
+    cohort = pinned or checked_cohort(tonight)
+    opened = wait_for_opening(nights, run.number)
     if pinned and opened.number != begun:
-        cohort = checked_cohort(nights, night.site, tonight)
+        cohort = checked_cohort(tonight)
     rename_run(nights.study.name, f"round {opened.number}", nights.name)
-    if night.admission == MANUAL:
+    if run.admission == MANUAL:
         nights.memory(opened.number)[ADMISSION] = MANUAL  # also for the run that goes on if this one is killed
     preloaded()
     steps = Steps(nights.name, nights.study.name)
-    part = nights.take_part(opened, cohort, steps)
+    part = nights.take_part(opened, cohort, tonight.patients, steps)
     if part.number != opened.number:  # a new coordinator has left the round that this run began with
         rename_run(nights.study.name, f"round {part.number}", nights.name)
     steps.end()
@@ -146,24 +184,12 @@ def taken_part(nights: SiteNights, night: SiteRoundInput, tonight: Tonight) -> R
     return part
 
 
-@dataclass
-class Tonight:
-    """What the night has found out so far, for its report. After a restart nobody knows how the cohort came."""
-
-    pulled: PullReport | None = None
-    checked: CheckResult | None = None
-
-    @property
-    def known(self) -> dict[str, Any]:
-        return {"pulled": self.pulled, "checked": self.checked}
-
-
-def checked_cohort(nights: SiteNights, site: Path, tonight: Tonight) -> CohortRef:
+def checked_cohort(tonight: Tonight) -> CohortRef:
     """Tonight's patients, if they keep the study's rules."""
-    spec = CohortSpec(name=nights.study.name, study=nights.approvals.folder / "study.yaml", site=site)
-    pulled = pull_cohort(spec)
+    site, study = tonight.site, tonight.nights.study
+    pulled = pull_cohort(site, study)
     tonight.pulled = pulled.report
     preloaded()
-    tonight.checked = check_cohort(pulled, spec)
+    tonight.checked = check_cohort(site, study, pulled)
     tonight.checked.quality.require()
-    return encode_cohort(pulled.cohort, spec)
+    return encode_cohort(site, study, pulled.cohort)

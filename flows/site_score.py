@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prefect import flow
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.configuration.site import read_site
-from spinney.flows.run_names import named_by, rename_run
-from spinney.scoring.score_night import ScoreNight
+from spinney.flows.run_names import beginning, rename_run
+from spinney.flows.served import site_named
 from spinney.tasks.guarded import guarded
 from spinney.tasks.scores import apply_champion, pull_open_rows, show_scores, write_to_fhir, write_to_table
+from spinney.tasks.site import score_night_of
 
 
-class SiteScore(Settings):
+class SiteScoreInput(Settings):
     """Whom to score. Run with no input, it scores for the only study that is approved here."""
 
-    site: Path = Field(Path("site.yaml"), description="The site's own file.")
+    site: str = Field(
+        "", max_length=64, description="Which house, by the name under which it is served here. Empty: the only one."
+    )
     study: Name | None = Field(None, description="Which study. Empty: the only one that is approved here.")
 
 
-@flow(name="site-score", flow_run_name=named_by("tonight"))
-def site_score(tonight: SiteScore = SiteScore()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
+@flow(name="site-score", flow_run_name=beginning)
+def site_score(run: SiteScoreInput = SiteScoreInput()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Pull the open rows, apply the champion, write back, forget who they are."""
     with guarded():
-        night = ScoreNight(read_site(tonight.site), tonight.study)
-        rename_run(night.study.name, "scores", night.site.name)
+        night = score_night_of(site_named(run.site), run.study)
+        rename_run(night.study.name, "scores", night.site)
         with night.alone():
             rows = pull_open_rows(night)
             said = apply_champion(night, rows)

@@ -15,16 +15,16 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.model import FederatedForest
 from spinney.choice.personalise import Outcome
 from spinney.errors import Refused
 from spinney.federation import disclosure
 from spinney.federation.forest_site import rounding_of
 from spinney.federation.messages import Description, Enrolment
-from spinney.federation.seam import Card, Message, Parcel, SiteContext, content_digest
+from spinney.federation.seam import Algorithm, Card, Message, Parcel, SiteContext, content_digest
 from spinney.forest.export import export_forest
 from spinney.forest.grow import grow
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part
 
@@ -84,6 +84,7 @@ class InProcess:
         study: Study,
         houses: Mapping[str, SiteContext],
         *,
+        algorithm: Algorithm | None = None,
         round: int = 1,
         workers: int = 1,
         progress: Progress | None = None,
@@ -92,7 +93,8 @@ class InProcess:
         self._study, self._houses = study, houses
         self.round, self._workers, self._progress = round, workers, progress
         self._lost, self._gone = dict(lost or {}), set[str]()
-        self._parts = {name: ALGORITHMS[study.algorithm.name].site_part(house) for name, house in houses.items()}
+        self._algorithm: Algorithm = algorithm or ALGORITHMS[study.algorithm.name]
+        self._parts = {name: self._algorithm.site_part(house) for name, house in houses.items()}
         self.left_out: dict[str, str] = {}
         self._cards: dict[str, Card] = {}
 
@@ -146,20 +148,24 @@ def simulate(
     study: Study,
     cohorts: Mapping[str, Cohort],
     *,
+    algorithm: Algorithm | None = None,
     round: int = 1,
     workers: int = 1,
     budget: Callable[[float], Callable[[], bool]] | None = None,
     progress: Progress | None = None,
     lost: Mapping[str, str] | None = None,
 ) -> Simulation:
-    """Run the study's algorithm over some sites' cohorts."""
+    """Run the study's algorithm, or another one, over some sites' cohorts."""
+    algorithm = algorithm or ALGORITHMS[study.algorithm.name]
     post = LocalMail()
     houses = houses_of(study, cohorts, post, round)
     for house in houses.values():
         house.jobs = max(1, workers // max(len(houses), 1))
         house.budget = budget or house.budget
-    federation = InProcess(study, houses, round=round, workers=workers, progress=progress, lost=lost)
-    digest = ALGORITHMS[study.algorithm.name].coordinate(federation, study)
+    federation = InProcess(
+        study, houses, algorithm=algorithm, round=round, workers=workers, progress=progress, lost=lost
+    )
+    digest = algorithm.coordinate(federation, study)
     outcomes = {name: house.outcome for name, house in sorted(houses.items()) if house.outcome is not None}
     size = sum(len(content) for _, content in post.contents.values())
     return Simulation(digest, outcomes, dict(sorted(federation.left_out.items())), size)

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prefect import task
 from prefect.logging import get_run_logger
-from pydantic import Field
 
-from spinney.base import Name, Settings
 from spinney.cohort.check_result import CheckResult
 from spinney.cohort.encoded import write_encoded
-from spinney.cohort.pull import PullResult, pull
-from spinney.cohort.vault import CohortRef
-from spinney.configuration.site import SiteSettings, read_site
-from spinney.configuration.study_file import read_study
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
+from spinney.configuration.site import SiteSettings
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 from spinney.tasks.artifacts import show_quality
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 
-class CohortSpec(Settings):
-    """Which cohort: a study and the site's own file. Secrets are read from the environment, inside the task."""
-
-    name: Name = Field(description="The study's name, for the run's name.")
-    study: Path = Field(description="The study's file.")
-    site: Path = Field(description="The site's own file.")
-
-    def read(self) -> tuple[Study, SiteSettings]:
-        return read_study(self.study), read_site(self.site)
-
-
-@task(task_run_name="pull the cohort of {spec.name}", **TRANSIENT, **NO_TRACE)
+@task(task_run_name="pull the cohort of {study.name}", **TRANSIENT, **NO_TRACE)
 @guards_patients
-def pull_cohort(spec: CohortSpec) -> PullResult:
-    """Pull the cohort into the vault."""
-    study, site = spec.read()
-    result = pull(study, site)
+def pull_cohort(site: SiteSettings, study: Study) -> PullResult:
+    """Pull the cohort into the vault. Secrets are read from the environment here, and nowhere else."""
+    result = pull(study, site.pull_plan(study.name))
     for note in result.report.for_logs:
         get_run_logger().info(note)
     return result
 
 
-@task(task_run_name="check the cohort of {spec.name}", **NO_TRACE)
+@task(task_run_name="check the cohort of {study.name}", **NO_TRACE)
 @guards_patients
-def check_cohort(pulled: PullResult, spec: CohortSpec) -> CheckResult:
+def check_cohort(site: SiteSettings, study: Study, pulled: PullResult) -> CheckResult:
     """Hold the cohort against the study's rules; whether it may take part, `quality.require` says."""
     from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
-    study, site = spec.read()
     checked = check(site.home, study, pulled.cohort, pulled.report)
-    show_quality(checked.quality, spec.name)
+    show_quality(checked.quality, study.name)
     log = get_run_logger()
     for failed in checked.quality.failures("warning"):
         log.warning("%s: %d of %d fail", failed.rule, failed.failed, failed.checked)
@@ -60,9 +43,8 @@ def check_cohort(pulled: PullResult, spec: CohortSpec) -> CheckResult:
     return checked
 
 
-@task(task_run_name="encode the cohort of {spec.name}", **NO_TRACE)
+@task(task_run_name="encode the cohort of {study.name}", **NO_TRACE)
 @guards_patients
-def encode_cohort(cohort: CohortRef, spec: CohortSpec) -> CohortRef:
+def encode_cohort(site: SiteSettings, study: Study, cohort: CohortRef) -> CohortRef:
     """Keep the cohort's arrays beside its table."""
-    study, site = spec.read()
     return write_encoded(site.vault, cohort, study)

@@ -41,7 +41,7 @@ def _words(error: Exception) -> str:
 
 
 def guards_patients(work: Callable[P, R]) -> Callable[P, R]:
-    """The same around a task. Not around a flow: Prefect reads the types of its parameters where it is written."""
+    """`guarded` around a task. Not around a flow: Prefect reads the types of its parameters where it is written."""
 
     @functools.wraps(work)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:

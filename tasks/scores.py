@@ -7,15 +7,16 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.events import emit_event
 from prefect.logging import get_run_logger
 
-from spinney.cohort.pull import OpenRows
+from spinney.cohort.pull_report import OpenRows
 from spinney.configuration.site import SiteSettings
 from spinney.reports.words import scores_markdown, watch_markdown, watch_rows
 from spinney.scoring.monitor import Watch
-from spinney.scoring.score_night import Said, ScoreNight, watch
+from spinney.scoring.score_night import Said, ScoreNight
 from spinney.study.study import Study
 from spinney.tasks.artifacts import artifact_key
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
+from spinney.tasks.site import watch_of
 
 BELOW_PROMISE = "spinney.champion.below-promise"
 
@@ -55,7 +56,7 @@ def write_to_fhir(night: ScoreNight, said: Said) -> int:
 @guards_patients
 def show_scores(night: ScoreNight, result: dict[str, int | str]) -> None:
     """Counts, for the Prefect UI."""
-    key = artifact_key(night.site.name, night.study.name, "scores")
+    key = artifact_key(night.site, night.study.name, "scores")
     create_markdown_artifact(scores_markdown(night.study.name, result), key=key)
 
 
@@ -63,7 +64,7 @@ def show_scores(night: ScoreNight, result: dict[str, int | str]) -> None:
 @guards_patients
 def watch_champion(site: SiteSettings, study: Study) -> Watch | None:
     """What the model in use said against what happened."""
-    return watch(site, study)
+    return watch_of(site, study)
 
 
 @task(task_run_name="show how the champion does", **NO_TRACE)

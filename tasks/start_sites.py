@@ -10,6 +10,7 @@ from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
+from spinney.tasks.at_once import at_once
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE
 
@@ -30,6 +31,6 @@ def start_sites(deployments: Mapping[str, str], study: str, number: int) -> None
 
 def _start(deployment: str, key: str) -> None:
     for attempt in range(1, MOST_TRIES + 1):  # a key gives the same run for ever, also one that was lost
-        run = run_deployment(deployment, timeout=0, as_subflow=False, idempotency_key=f"{key}/{attempt}")
+        run = at_once(run_deployment(deployment, timeout=0, as_subflow=False, idempotency_key=f"{key}/{attempt}"))
         if run.state is None or run.state.type not in LOST:
             return

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from prefect import task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
 from spinney.tasks.artifacts import artifact_key
+from spinney.tasks.at_once import at_once
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE
 
@@ -27,7 +29,8 @@ class Steps:
 
     def __init__(self, *words: str, usual: int = 7) -> None:
         key = artifact_key(*words, "round")
-        self._artifact = create_progress_artifact(0.0, key=key, description="Steps of the round that are done.")
+        shown = create_progress_artifact(0.0, key=key, description="Steps of the round that are done.")
+        self._artifact = at_once(shown)
         self._done, self._usual = 0, usual
         self._aside = ThreadPoolExecutor(1, "progress")
 
@@ -43,4 +46,5 @@ class Steps:
         self._aside.shutdown()
 
     def _show(self, progress: float) -> None:
-        self._aside.submit(copy_context().run, update_progress_artifact, self._artifact, progress=progress)
+        draw = partial(update_progress_artifact, self._artifact, progress=progress)
+        self._aside.submit(copy_context().run, draw)

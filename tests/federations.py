@@ -11,7 +11,6 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from spinney.cohort.encoded import encode_table
-from spinney.cohort.pull import pull
 from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import Registry, lineage_of
 from spinney.demo.federation import Village, found_village
@@ -19,6 +18,7 @@ from spinney.house.site_night import RoundResult, SiteNights, summary_of
 from spinney.rows.cohort import Cohort
 from spinney.simulate import Simulation, simulate
 from spinney.study.study import Study
+from tests.made_up import pull_at
 
 SITES = ("ash", "birch", "cedar", "elm")
 
@@ -75,7 +75,7 @@ def cohorts_of(village: Village, study: Study) -> dict[str, Cohort]:
     cohorts = {}
     for name in village.sites:
         site = read_site(village.site_file(name))
-        cohorts[name] = encode_table(site.vault, pull(study, site).cohort, study)
+        cohorts[name] = encode_table(site.vault, pull_at(study, site).cohort, study)
     return cohorts
 
 

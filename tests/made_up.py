@@ -13,7 +13,8 @@ from typing import Any
 import pandas as pd
 
 from spinney.cohort.events import Staged, stage
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull, pull_open
+from spinney.cohort.pull_report import OpenRows, PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.duck import open_bench
@@ -140,9 +141,19 @@ def staged(folder: Path, *lines: Any, kind: str = "Observation", timezone: str =
         ).fetchall()
 
 
+def pull_at(study: Study, site: SiteSettings, **how: Any) -> PullResult:
+    """A pull with all that a site's settings say."""
+    return pull(study, site.pull_plan(study.name), **how)
+
+
+def pull_open_at(study: Study, site: SiteSettings, **how: Any) -> OpenRows:
+    """The same for the rows to be scored."""
+    return pull_open(study, site.pull_plan(study.name), **how)
+
+
 def pulled(folder: Path, of: Study, resources: Iterable[Resource | str], **more: Any) -> PullResult:
     write(folder / "fhir", resources)
-    return pull(of, site(folder, **more), now=NOW)
+    return pull_at(of, site(folder, **more), now=NOW)
 
 
 def frame(folder: Path, of: Study, resources: Iterable[Resource | str], **more: Any) -> pd.DataFrame:

@@ -10,23 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from spinney.cohort.encoded import write_encoded
-from spinney.cohort.pull import pull
 from spinney.configuration.house import read_coordinator
 from spinney.configuration.site import read_site
 from spinney.demo.federation import COORDINATOR, Village
+from spinney.flows.served import serving
 from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.site_night import RoundResult, SiteNights, summary_of
+from spinney.tasks.site import patients_of
+from tests.made_up import pull_at
 
 
 def site_night(village: Village, name: str) -> RoundResult:
     """A site pulls its cohort, or goes on with the one that it has begun with, and takes part until the end."""
-    nights = SiteNights(read_site(village.site_file(name)))
+    site = read_site(village.site_file(name))
+    nights = SiteNights(site)
     with nights.alone():
         cohort = nights.pinned
         if cohort is None:
-            pulled = pull(nights.study, nights.site)
-            cohort = write_encoded(nights.site.vault, pulled.cohort, nights.study)
-        part = nights.take_part(nights.await_opening(), cohort)
+            pulled = pull_at(nights.study, site)
+            cohort = write_encoded(site.vault, pulled.cohort, nights.study)
+        part = nights.take_part(nights.await_opening(), cohort, patients_of(site, nights.study))
         nights.close(part.number, summary_of(part))
     return part
 
@@ -51,6 +54,13 @@ def others(village: Village, *without: str) -> Iterator[dict[str, Future[Any]]]:
             if name not in without:
                 running[name] = pool.submit(site_night, village, name)
         yield running
+
+
+@contextmanager
+def served(village: Village) -> Iterator[None]:
+    """As if this process served every house of the village."""
+    with serving(sites=tuple(map(village.site_file, village.sites)), coordinators=(village.coordinator_file,)):
+        yield
 
 
 def leave_old(village: Village, sender: str) -> Path:

@@ -72,7 +72,7 @@ def test_the_readme_s_way_into_a_federation_works(tmp_path: Path, monkeypatch: p
         "spinney coordinator init -o oak/coordinator.yaml --name oak --exchange ../mail --study study.yaml",
         f"spinney coordinator invite ash {host}",
     ]
-    lines = [line.replace("s3://wood/mail", "mail") for line in commands("## Join a federation")]
+    lines = [line.replace("s3://wood/mail", "mail") for line in commands("## Where to go next")]
     *joining, approve_roster, serve = lines
     assert len(lines) == 5
     assert serve == "spinney site serve"

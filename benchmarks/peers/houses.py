@@ -75,8 +75,8 @@ class House:
         return float(auroc(rows["y"].to_numpy(), model.predict_proba(rows)[:, 1]))
 
     def _study(self) -> Any:
-        from spinney.algorithms import ALGORITHMS
         from spinney.configuration.study_file import read_study
+        from spinney.plugins import ALGORITHMS
 
         study = read_study(self.case / "study.yaml")
         return study.model_copy(update={"algorithm": ALGORITHMS[self.algorithm].settings()})

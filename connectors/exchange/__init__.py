@@ -28,6 +28,7 @@ from spinney.connectors.exchange.errors import (
 )
 from spinney.connectors.exchange.store import Store
 from spinney.errors import Refused
+from spinney.plugins import EXCHANGES
 
 __all__ = [
     "Address",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+ALIASES = {"file": "folder", "local": "folder", "s3a": "s3", "ssh": "sftp"}
 _TRIAL_STEP, _TRIAL = "trial", b"spinney doctor was here"
 
 
@@ -151,6 +153,18 @@ class Exchange:
 
         self.poll(look, patience, clock)
         return Arrivals(tuple(address for address in wanted if address not in missing), tuple(missing))
+
+    def wait_until(self, find: Callable[[], T | None], patience: timedelta, clock: Clock | None = None) -> T | None:
+        """What `find` gives, as soon as it is something; None when the patience is over."""
+        found: list[T] = []
+
+        def look() -> int:
+            one = find()
+            found.extend([] if one is None else [one])
+            return 1 - len(found)
+
+        self.poll(look, patience, clock)
+        return found[0] if found else None
 
     def poll(self, look: Callable[[], int], patience: timedelta, clock: Clock | None = None) -> int:
         """Call `look`, which says how much is missing, until nothing is or the patience is over; what is missing then.
@@ -282,22 +296,13 @@ def _expires(address: Address | None) -> bool:
 
 def _store_for(url: str, options: Mapping[str, Any]) -> Store:
     """Imports late: a house needs the libraries of its own store only."""
-    kind = get_protocol(url)
+    scheme = get_protocol(url)
+    kind = ALIASES.get(scheme, scheme)
+    if kind not in EXCHANGES.names:
+        known = ", ".join(f"{name}://" for name in EXCHANGES.names if name != "folder")
+        raise ExchangeDenied(f"no exchange over {scheme}://: use a folder or {known}")
     try:
-        if kind in ("file", "local"):
-            from spinney.connectors.exchange.places.folder import Folder
-
-            return Folder(url)
-        if kind in ("s3", "s3a"):
-            from spinney.connectors.exchange.places.s3 import Bucket
-
-            return Bucket(url, options)
-        if kind in ("sftp", "ssh"):
-            from spinney.connectors.exchange.places.sftp import Sftp
-
-            return Sftp(url, options)
+        place: Callable[[str, Mapping[str, Any]], Store] = EXCHANGES[kind]
     except ImportError as error:
-        raise ExchangeDenied(
-            f"{kind}:// needs the package {error.name}: install spinney[s3] or spinney[sftp]"
-        ) from None
-    raise ExchangeDenied(f"no exchange over {kind}://: use a folder, s3:// or sftp://")
+        raise ExchangeDenied(f"{scheme}:// needs the package {error.name}: install spinney[{kind}]") from None
+    return place(url, options)

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from spinney.connectors.exchange.errors import ExchangeDenied, ExchangeError, TransientExchangeError
 
@@ -25,8 +25,13 @@ class Listed:
 
 
 class Store(ABC):
-    """Objects below a root; paths are relative to it. Errors are the libraries' until `explain` words them."""
+    """Objects below a root; paths are relative to it. Errors are the libraries' until `explain` words them.
 
+    A file in `places`, or an entry point `spinney.exchanges`, offers one as `PLACE`. It is made with an address and
+    options from the settings of a house, and connects when it is first used.
+    """
+
+    scheme: ClassVar[str]  # of its addresses, and what its file or entry point is called
     first_nap, longest_nap = 0.05, 5.0  # seconds between two looks while waiting
     failures: tuple[type[Exception], ...] = (OSError,)
 
@@ -52,7 +57,7 @@ class Store(ABC):
 
     @abstractmethod
     def _ls(self, folder: str) -> list[dict[str, Any]]:
-        """The same, and the time, of everything in a folder."""
+        """Type, size and time of everything in a folder."""
 
     @abstractmethod
     def _still_there(self, error: OSError) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
@@ -14,8 +14,26 @@ from pydantic import Field, field_validator
 from spinney.base import Settings
 from spinney.connectors.fhir.http import Http, host_of, objects
 from spinney.connectors.fhir.smart import AnyAuth, NoAuth, authorise
-from spinney.connectors.sources import TABLE, Wanted
+from spinney.connectors.sources import Question, SourceSettings, Surroundings, as_yaml
 from spinney.errors import SourceFailed
+
+SHORT_PATIENCE = 10.0  # seconds
+NEEDS_A_TABLE = "a finished table (kind files or sql), not FHIR"
+STARTER = """\
+# A FHIR R4 server that {how}.
+source:
+  kind: {kind}
+  base_url: {base_url}
+{auth}
+  # If its certificate is signed by an authority of your own:
+  # ca_file: hospital-ca.pem
+"""
+AUTH = {
+    "none": "  auth: {{kind: none}}",
+    "basic": "  auth:\n    kind: basic\n    user: {user}\n    password_env: {secret_env}",
+    "bearer": "  auth:\n    kind: bearer\n    token_env: {secret_env}",
+    "smart-backend": "  auth:\n    kind: smart-backend\n    client_id: {user}\n    key_env: {secret_env}",
+}
 
 
 class FhirServer(Settings):
@@ -38,6 +56,39 @@ class FhirServer(Settings):
             raise ValueError("base_url must hold no password; use auth with kind basic")
         return value.rstrip("/")
 
+    def answering(self) -> str:
+        """That it answers, after one short try."""
+        hasty = self.model_copy(update={"attempts": 1, "timeout_seconds": SHORT_PATIENCE})
+        with connect(hasty) as http:
+            kinds = search_parameters(http, self.base_url)
+        return f"{self.base_url} answers, with {len(kinds)} kinds of resources"
+
+
+class FhirSource(FhirServer, SourceSettings):
+    """What all ways to read a FHIR server have in common."""
+
+    asks = (
+        Question("base_url", "Address of the FHIR endpoint"),
+        Question("auth", "How the server knows you", default="none", choices=tuple(AUTH)),
+        Question("user", "User name or client id", when=lambda so_far: so_far["auth"] in ("basic", "smart-backend")),
+        Question(
+            "secret_env",
+            "Environment variable with the password, token or key",
+            when=lambda so_far: so_far["auth"] != "none",
+        ),
+    )
+    how: ClassVar[str]
+
+    def reach(self, where: Surroundings) -> str:  # noqa: ARG002
+        return self.answering()
+
+    @classmethod
+    def starter(cls, answers: Mapping[str, str]) -> str:
+        words = {key: as_yaml(value) for key, value in answers.items()}
+        kind = cls.model_fields["kind"].default
+        auth = AUTH[answers["auth"]].format(**words)
+        return STARTER.format(how=cls.how, kind=kind, base_url=words["base_url"], auth=auth)
+
 
 Connect = Callable[[FhirServer], Http]
 
@@ -52,14 +103,6 @@ def connect(server: FhirServer, sleep: Callable[[float], object] = time.sleep) -
         "sleep": sleep,
     }
     return Http(authorise(server.auth, server.base_url, lambda: Http(**how)), **how)
-
-
-def refuse_tables(wanted: Sequence[Wanted]) -> None:
-    """A FHIR server has resources; a study without a clinical definition asks for a finished table."""
-    if any(one.kind == TABLE for one in wanted):
-        raise SourceFailed(
-            "the study has no `cohort`, so this site needs a finished table (kind files or sql), not FHIR"
-        )
 
 
 def search_parameters(http: Http, base_url: str) -> dict[str, frozenset[str]]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self
 
@@ -132,8 +133,8 @@ def lines_of(path: Path) -> Iterator[bytes]:
         yield from lines_in(file)
 
 
-def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """The same of an open file."""
+def lines_in(file: BufferedIOBase) -> Iterator[bytes]:
+    """The lines of an open NDJSON file, none of them empty or longer than a resource may be."""
     while line := file.readline(LONGEST_LINE):
         rest = line
         while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):

@@ -85,10 +85,14 @@ def great_expectations() -> Any:
 def _validated(frame: pd.DataFrame, rules: list[Expected]) -> dict[str, Any]:
     """Great Expectations' result for what each rule counts. It takes 10 ms for each, so nothing is counted twice."""
     gx = great_expectations()
-    from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
 
     memory = InMemoryStoreBackendDefaults(init_temp_docs_sites=False)
-    settings = DataContextConfig(store_backend_defaults=memory, progress_bars={"globally": False})
+    settings = DataContextConfig(store_backend_defaults=memory, progress_bars=ProgressBarsConfig(globally=False))
     context = gx.get_context(mode="ephemeral", project_config=settings)
     asset = context.data_sources.add_pandas("cohort").add_dataframe_asset("table")
     batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame})

@@ -88,7 +88,8 @@ def _kept(frame: pd.DataFrame, rule: Rule) -> pd.Series:
     """1 where a rule is kept, 0 where not, missing where one side is not known."""
     left = frame[rule.column]
     right = frame[rule.than] if isinstance(rule.than, str) else pd.Series(rule.than, index=frame.index)
-    return COMPARISONS[rule.comparison](left, right).astype(float).where(left.notna() & right.notna())
+    kept: pd.Series = COMPARISONS[rule.comparison](left, right).astype(float)
+    return kept.where(left.notna() & right.notna())
 
 
 def expectations(frame: pd.DataFrame, study: Study) -> Iterator[Expected]:

@@ -21,8 +21,8 @@ from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, without
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
 from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
-from spinney.house.keys import locked
-from spinney.storage.files import private_folder, room_in
+from spinney.storage.files import room_in
+from spinney.storage.private import locked, private_folder
 from spinney.study.settings import Feature
 from spinney.study.study import Study
 
@@ -53,7 +53,7 @@ REMAINS = (
 )
 
 
-class Place(Protocol):
+class RegistryPlace(Protocol):
     """Where the registry is: the `registry` section of site.yaml."""
 
     @property
@@ -68,7 +68,7 @@ class Place(Protocol):
 class Registry:
     """One site's models. Processes of the house take turns in changing it."""
 
-    def __init__(self, home: Path, settings: Place) -> None:
+    def __init__(self, home: Path, settings: RegistryPlace) -> None:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
         self._database = None if settings.tracking else self.folder / "mlflow.db"
         artifacts = None if settings.tracking else self.folder / "artifacts"

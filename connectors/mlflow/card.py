@@ -40,7 +40,7 @@ def card(version: Version, lineage: Lineage, evidence: Evidence, features: Seque
 
 
 def fair(version: Version, lineage: Lineage, evidence: Evidence, features: Sequence[Feature]) -> dict[str, Any]:
-    """The same for catalogues: identifiers are digests, so that anybody can check what they have."""
+    """The model for catalogues: identifiers are digests, so that anybody can check what they have."""
     return {
         "@context": CONTEXT,
         "@type": ["SoftwareSourceCode", "prov:Entity"],
@@ -135,7 +135,7 @@ def _asked(features: Sequence[Feature]) -> str:
 
 
 def _variable(feature: Feature) -> dict[str, Any]:
-    plain = {"@type": "PropertyValue", "name": feature.name, "measurementTechnique": feature.kind}
+    plain: dict[str, Any] = {"@type": "PropertyValue", "name": feature.name, "measurementTechnique": feature.kind}
     if feature.range:
         plain |= {"minValue": feature.range[0], "maxValue": feature.range[1]}
     return plain | ({"unitCode": feature.unit} if feature.unit else {})

@@ -60,7 +60,7 @@ def quiet_mlflow() -> Any:
     logging.getLogger("mlflow").setLevel(logging.ERROR)
     # Or it reads the list of files of every installed package, to warn that what runs now might not be installed.
     if getattr(requirements_utils, "_MODULES_TO_PACKAGES", {}) is None:
-        requirements_utils._MODULES_TO_PACKAGES = {}
+        requirements_utils._MODULES_TO_PACKAGES = {}  # type: ignore[assignment]
     return mlflow
 
 
@@ -132,7 +132,8 @@ class Version:
         return f"{self.name}/{self.number}"
 
 
-Arguments, Result = ParamSpec("Arguments"), TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def explained(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -253,7 +254,7 @@ class ModelStore:
         found = self.client.get_experiment_by_name(name)
         if found is not None:
             return str(found.experiment_id)
-        return str(self.client.create_experiment(name, self._artifacts and self._artifacts.as_uri()))
+        return str(self.client.create_experiment(name, self._artifacts.as_uri() if self._artifacts else None))
 
     def _ensure_registered(self, name: str) -> None:
         if not self.client.search_registered_models(f"name='{name}'"):

@@ -2,15 +2,23 @@
 
 NDJSON files hold FHIR resources, one per line, as the source has them; Parquet files hold events or patients with the
 columns below. Everything after that (parsing, quarantine, units, windows, label) is the same for all sources.
+
+One file here, or an entry point `spinney.sources` of another package, offers one `SOURCE`: the settings of a `kind`,
+which say what a person is asked, open the source and try whether it can be reached.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol, Self
+
+from spinney.base import Settings
+from spinney.errors import SourceFailed
 
 # A finished table instead of events is asked for under this kind, with its columns as codes.
 TABLE = "table"
@@ -74,4 +82,71 @@ class Progress(Protocol):
 class Source(Protocol):
     """Where a site's data are: files, SQL, FHIR REST, FHIR Bulk Data."""
 
-    def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled: ...
+    def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled:
+        """Leave what is wanted in staging. SourceFailed says what to do next, never a value of a patient's record."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a source may know of its site besides its own settings."""
+
+    timezone: str = "UTC"
+    """Of times that are written without one."""
+    store: Callable[[], Path | None] = lambda: None
+    """A private folder that stays from night to night, made when it is asked for; None: there is none."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What `spinney site init` asks about a source; the answer is an option of the command, too."""
+
+    name: str
+    """A key of the settings, such as base_url."""
+    words: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    when: Callable[[Mapping[str, str]], bool] = lambda _answers: True
+    """Whether it is asked, by the answers so far."""
+
+
+class SourceSettings(Settings):
+    """The `source` section of site.yaml. A subclass has a `kind` and whatever it needs to find its data."""
+
+    kind: str
+    asks: ClassVar[tuple[Question, ...]] = ()
+
+    @abstractmethod
+    def open(self, where: Surroundings) -> Source:
+        """The source; nothing is connected yet."""
+
+    def reach(self, where: Surroundings) -> str:  # noqa: ARG002
+        """What `spinney doctor` says of it after one short try; SourceFailed if it can't be reached."""
+        return f"{self.kind}: known by a pull only: spinney site check STUDY"
+
+    @property
+    def table_columns(self) -> tuple[str | None, str | None] | None:
+        """Where it yields a finished table: the columns of patient and index time, None for one it hasn't got."""
+        return None
+
+    def anchored(self, folder: Path) -> Self:
+        """These settings with every relative path below the folder of site.yaml."""
+        paths = {name: folder / value for name, value in self if isinstance(value, Path)}
+        return self.model_copy(update=paths)
+
+    @classmethod
+    def starter(cls, answers: Mapping[str, str]) -> str:
+        """The section as a first site.yaml has it, with comments. Answers are written as YAML reads them."""
+        keys = ("kind", *(ask.name for ask in cls.asks))
+        lines = [f"  {key}: {as_yaml(answers[key])}" for key in keys if answers.get(key)]
+        return "\n".join(["source:", *lines, ""])
+
+
+def as_yaml(answer: str) -> str:
+    """What somebody has answered, as YAML reads it."""
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def refuse_tables(wanted: Sequence[Wanted], instead: str) -> None:
+    """A source of events has no finished table, which a study without a clinical definition asks for."""
+    if any(one.kind == TABLE for one in wanted):
+        raise SourceFailed(f"the study has no `cohort`, so this site needs {instead}")

@@ -35,17 +35,19 @@ from spinney.connectors.fhir.bulk_job import (
 from spinney.connectors.fhir.bulk_store import BulkStore, Night, described, usable_since
 from spinney.connectors.fhir.http import Http, HttpRefused, objects, parse_object
 from spinney.connectors.fhir.search import instant, queries
-from spinney.connectors.fhir.server import Connect, FhirServer, connect, refuse_tables, search_parameters
+from spinney.connectors.fhir.server import NEEDS_A_TABLE, Connect, FhirSource, connect, search_parameters
 from spinney.connectors.fhir.shelf import Shelf, content_of, from_line, lines_of, parse_instant
-from spinney.connectors.sources import Progress, Pulled, Wanted
+from spinney.connectors.sources import Progress, Pulled, Source, Surroundings, Wanted, refuse_tables
 
 REFUSED_PARAMETER = (400, 404, 405, 422, 501)
 LONGEST_FILTERS = 6_000
 SEVERITIES = ("fatal", "error", "warning", "information")
 
 
-class FhirBulkSettings(FhirServer):
+class FhirBulkSettings(FhirSource):
     """A FHIR server with Bulk Data export."""
+
+    how = "exports in bulk ($export)"
 
     kind: Literal["fhir-bulk"] = "fhir-bulk"
     export: Literal["system", "patient", "group"] = Field("patient", description="Which $export is asked for.")
@@ -61,6 +63,9 @@ class FhirBulkSettings(FhirServer):
             raise ValueError("group belongs to export: group, and is needed there")
         return self
 
+    def open(self, where: Surroundings) -> Source:
+        return FhirBulk(self, where.store())
+
     @property
     def address(self) -> str:
         return {"system": "$export", "patient": "Patient/$export"}.get(self.export, f"Group/{self.group}/$export")
@@ -75,7 +80,7 @@ class FhirBulk:
         self._store = BulkStore(store) if store is not None and keeps else None
 
     def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled:
-        refuse_tables(wanted)
+        refuse_tables(wanted, NEEDS_A_TABLE)
         with self._connect(self.settings) as http:
             declared = search_parameters(http, self.settings.base_url)
             filters = type_filters(wanted, declared)
@@ -250,3 +255,6 @@ def _told(outcomes: Sequence[ExportPart]) -> list[str]:
             severities.update(str(issue.get("severity")) for issue in objects(content_of(line).get("issue")))
     counts = ", ".join(f"{severities[one]} {one}" for one in SEVERITIES if severities[one])
     return [f"the server reports trouble with its export: {counts}"] if counts else []
+
+
+SOURCE = FhirBulkSettings

@@ -21,19 +21,24 @@ from pydantic import Field
 
 from spinney.connectors.fhir.http import Http, HttpRefused, host_of, is_below, objects
 from spinney.connectors.fhir.search import Query, instant, queries, unpushed
-from spinney.connectors.fhir.server import Connect, FhirServer, connect, refuse_tables, search_parameters
+from spinney.connectors.fhir.server import NEEDS_A_TABLE, Connect, FhirSource, connect, search_parameters
 from spinney.connectors.fhir.shelf import EPOCH, Shelf, from_content
-from spinney.connectors.sources import Progress, Pulled, Wanted
+from spinney.connectors.sources import Progress, Pulled, Source, Surroundings, Wanted, refuse_tables
 from spinney.errors import SourceFailed
 
 COMPACT = json.JSONEncoder(separators=(",", ":"))
 
 
-class FhirRestSettings(FhirServer):
+class FhirRestSettings(FhirSource):
     """A FHIR R4 server that is searched."""
+
+    how = "is searched page by page"
 
     kind: Literal["fhir-rest"] = "fhir-rest"
     page_size: int = Field(500, ge=1, le=10_000, description="Resources asked for per page; the server may give fewer.")
+
+    def open(self, where: Surroundings) -> Source:  # noqa: ARG002
+        return FhirRest(self)
 
 
 class FhirRest:
@@ -43,7 +48,7 @@ class FhirRest:
         self.settings, self._connect = settings, connect
 
     def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled:
-        refuse_tables(wanted)
+        refuse_tables(wanted, NEEDS_A_TABLE)
         with self._connect(self.settings) as http, Shelf(staging) as shelf:
             declared = search_parameters(http, self.settings.base_url)
             reader = _Reader(http, self.settings, shelf, frozenset(w.kind for w in wanted), progress)
@@ -195,3 +200,6 @@ def _stopped(kind: str, page: int, status: int, walk: _Walk) -> str:
         f"{kind} stopped at page {page}: the server's own link to it fails (HTTP {status}); "
         f"{walk.matches} of {said} were read. Try another page_size"
     )
+
+
+SOURCE = FhirRestSettings

@@ -12,15 +12,25 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
 
 from pydantic import Field, model_validator
 
 from spinney.connectors.fhir.shelf import lines_in
-from spinney.connectors.sources import TABLE, Progress, Pulled, Wanted
+from spinney.connectors.sources import (
+    Progress,
+    Pulled,
+    Question,
+    Source,
+    SourceSettings,
+    Surroundings,
+    Wanted,
+    as_yaml,
+    refuse_tables,
+)
 from spinney.errors import SourceFailed
-from spinney.study.settings import Settings
 
 NDJSON = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 BUNDLES = (".json", ".json.gz")
@@ -29,8 +39,19 @@ TABLES = (".csv", ".csv.gz", ".parquet")
 TYPE = re.compile(r"(?:^|[._-])([A-Z][A-Za-z]+)(?=[._-]|$)")
 
 
-class FilesSettings(Settings):
+STARTER = """\
+# FHIR resources in a folder: NDJSON (also .gz) named after their type, or bundles. For a finished table write
+# `table: cohort.csv` (or .parquet) instead of `path`.
+source:
+  kind: files
+  path: {path}
+"""
+
+
+class FilesSettings(SourceSettings):
     """Files in a folder of this site."""
+
+    asks = (Question("path", "Folder with FHIR resources"),)
 
     kind: Literal["files"] = "files"
     path: Path | None = Field(
@@ -48,6 +69,23 @@ class FilesSettings(Settings):
             raise ValueError("files need either path (FHIR resources) or table (a finished table)")
         return self
 
+    def open(self, where: Surroundings) -> Source:  # noqa: ARG002
+        return Files(self)
+
+    def reach(self, where: Surroundings) -> str:  # noqa: ARG002
+        path = self.path or self.table
+        if path is None or not path.exists():
+            raise SourceFailed(f"{path} is not there; mend source in site.yaml")
+        return str(path.resolve())
+
+    @property
+    def table_columns(self) -> tuple[str | None, str | None] | None:
+        return (self.patient_column, self.index_time_column) if self.table else None
+
+    @classmethod
+    def starter(cls, answers: Mapping[str, str]) -> str:
+        return STARTER.format(path=as_yaml(answers["path"]))
+
 
 class Files:
     """Reads what other programs left in a folder."""
@@ -58,9 +96,8 @@ class Files:
     def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled:
         if self.settings.table is not None:
             return Pulled(table=_existing(self.settings.table, TABLES))
+        refuse_tables(wanted, "`table`, not `path`")
         kinds = {one.kind for one in wanted}
-        if TABLE in kinds:
-            raise SourceFailed("the study has no `cohort`, so this site needs `table`, not `path`")
         files: dict[str, list[Path]] = {kind: [] for kind in sorted(kinds)}
         others = []
         for path in _paths(self.settings.path or Path()):
@@ -131,7 +168,7 @@ class _Unpacked:
             raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
 
 
-def _whole(file: BinaryIO, path: Path) -> bytes:
+def _whole(file: BufferedIOBase, path: Path) -> bytes:
     """A bundle, if it is not too large; what is packed is unpacked no further than that."""
     content = file.read(LARGEST_BUNDLE + 1)
     if len(content) > LARGEST_BUNDLE:
@@ -173,3 +210,6 @@ def _existing(path: Path, endings: tuple[str, ...]) -> Path:
     if not path.name.endswith(endings):
         raise SourceFailed(f"{path.name} can't be read; it should end in {', '.join(endings)}")
     return path
+
+
+SOURCE = FilesSettings

@@ -21,18 +21,59 @@ from pydantic import Field, field_validator, model_validator
 from sqlalchemy import URL, Connection, CursorResult, create_engine, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Progress, Pulled, Wanted
+from spinney.connectors.sources import (
+    EVENT_COLUMNS,
+    PATIENT_COLUMNS,
+    TABLE,
+    Progress,
+    Pulled,
+    Question,
+    Source,
+    SourceSettings,
+    Surroundings,
+    Wanted,
+    as_yaml,
+)
 from spinney.errors import SourceFailed
 from spinney.study.definition import Kind
-from spinney.study.settings import Settings
 
 BATCH = 20_000
 LONG_AGO = datetime(1850, 1, 1, tzinfo=UTC)
 CONNECT_SECONDS = 30
+HEALING = ("08", "40", "53", "55P03", "57P")  # SQLSTATE: connection, rollback, resources, lock, the server's own doing
+PLAIN_COLUMNS = ("patient", "index_time")
+STARTER = """\
+# A database that SQLAlchemy reaches. It is only read, in one transaction. :since and :until bound the time.
+source:
+  kind: sql
+  url: {url}
+{secret}
+  # Columns: patient, birth, sex, died.
+  patients: |
+    SELECT patient, birth, sex, died FROM patients
+  # A query for each resource type that the study names. Columns: patient, code (as system|code), time, and where you
+  # have them until, recorded, value, text, unit, status, class.
+  events:
+    Encounter: |
+      SELECT patient, code, time, until, status, class FROM encounters WHERE time BETWEEN :since AND :until
+    Observation: |
+      SELECT patient, code, time, recorded, value, unit FROM observations WHERE time BETWEEN :since AND :until
+"""
 
 
-class SqlSettings(Settings):
+class SourceBusy(SourceFailed):
+    """The database is there and says to come again."""
+
+    transient = True
+
+
+class SqlSettings(SourceSettings):
     """A database, and the queries that yield its part of the study."""
+
+    asks = (
+        Question("url", "Address of the database, without a password, such as postgresql+psycopg://reader@db/his"),
+        Question("secret_env", "Environment variable with the password (empty: none)", default=""),
+    )
 
     kind: Literal["sql"] = "sql"
     url: str = Field(description="SQLAlchemy address without a password, such as postgresql+psycopg://reader@db/his.")
@@ -60,6 +101,34 @@ class SqlSettings(Settings):
         if bool(self.events) == (self.table is not None):
             raise ValueError("sql needs either events (with patients) or table")
         return self
+
+    def open(self, where: Surroundings) -> Source:
+        return Sql(self, where.timezone)
+
+    def reach(self, where: Surroundings) -> str:
+        with Sql(self, where.timezone).connected() as connection:
+            return f"{connection.dialect.name} answers"
+
+    @property
+    def table_columns(self) -> tuple[str | None, str | None] | None:
+        return PLAIN_COLUMNS if self.table else None
+
+    def anchored(self, folder: Path) -> Self:
+        return self.model_copy(update={"url": below(folder, self.url)})
+
+    @classmethod
+    def starter(cls, answers: Mapping[str, str]) -> str:
+        variable = answers.get("secret_env")
+        secret = f"  password_env: {as_yaml(variable)}" if variable else "  # password_env: HIS_PASSWORD"
+        return STARTER.format(url=as_yaml(answers["url"]), secret=secret)
+
+
+def below(folder: Path, address: str) -> str:
+    """The address with SQLite's file, where it is relative, below the folder."""
+    url = make_url(address)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return address
+    return str(url.set(database=str(folder / url.database)))
 
 
 class Sql:
@@ -105,7 +174,10 @@ class Sql:
             raise SourceFailed(f"{url.drivername} needs the Python package {error.name}; install it") from None
         try:
             with _reached(engine, url) as connection:
-                _make_careful(connection, self.settings.timeout_minutes, self._timezone)
+                try:
+                    _make_careful(connection, self.settings.timeout_minutes, self._timezone)
+                except SQLAlchemyError as error:
+                    raise _failed("the database", error) from None
                 yield connection
                 connection.rollback()
         finally:
@@ -133,7 +205,7 @@ class Sql:
             options = {"stream_results": True, "yield_per": BATCH, "max_row_buffer": BATCH}
             return connection.execution_options(**options).execute(statement, bound)
         except SQLAlchemyError as error:
-            raise _failed(wanted.kind, error) from None
+            raise _failed(f"query for {wanted.kind}", error) from None
 
 
 def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Progress) -> int:
@@ -154,7 +226,7 @@ def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Prog
                 count += len(rows)
                 progress(wanted.kind, count, None)
     except SQLAlchemyError as error:
-        raise _failed(wanted.kind, error) from None
+        raise _failed(f"query for {wanted.kind}", error) from None
     return count
 
 
@@ -185,6 +257,7 @@ def _make_careful(connection: Connection, minutes: float, timezone: str) -> None
             connection.execute(text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value})
     elif dialect == "sqlite":
         connection.execute(text("PRAGMA query_only = ON"))
+        connection.execute(text("PRAGMA schema_version"))  # the first that looks into the file
     elif dialect in ("mysql", "mariadb", "oracle"):
         connection.rollback()
         connection.execute(text("SET TRANSACTION READ ONLY"))
@@ -223,19 +296,22 @@ def _as_text(value: Any) -> str | None:
     return value.isoformat() if isinstance(value, (datetime, date)) else str(value)
 
 
-def _failed(kind: str, error: SQLAlchemyError) -> SourceFailed:
+def _failed(what: str, error: SQLAlchemyError) -> SourceFailed:
     """What a database says about names and grammar is passed on; anything else may quote a patient's data."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     state = str(getattr(cause, "sqlstate", "") or "")
     said = str(cause).strip().splitlines()[0] if cause is not None else ""
     if state == "57014":
-        return SourceFailed(f"query for {kind}: took longer than timeout_minutes; make it faster or raise the limit")
+        return SourceFailed(f"{what}: took longer than timeout_minutes; make it faster or raise the limit")
     sqlite = getattr(cause, "sqlite_errorcode", None)
     if state.startswith("42") or sqlite == sqlite3.SQLITE_ERROR:
-        return SourceFailed(f"query for {kind}: {said}; mend the query in site.yaml")
+        return SourceFailed(f"{what}: {said}; mend the query in site.yaml")
     if state == "25006" or sqlite == sqlite3.SQLITE_READONLY:
-        return SourceFailed(f"query for {kind}: it writes, but may only read; mend the query in site.yaml")
+        return SourceFailed(f"{what}: it writes, but may only read; mend the query in site.yaml")
+    if state.startswith(HEALING) or sqlite in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return SourceBusy(f"{what}: the database is busy or away ({state or 'locked'}); it is asked again in a while")
     code = f" (SQLSTATE {state})" if state else ""
-    return SourceFailed(
-        f"query for {kind}: the database gave up with {type(cause).__name__}{code}; try it in a console"
-    )
+    return SourceFailed(f"{what}: the database gave up with {type(cause).__name__}{code}; try it in a console")
+
+
+SOURCE = SqlSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.flows.cli.site import site_option
+from spinney.flows.cli.options import site_option
 
 if TYPE_CHECKING:
     from spinney.house.keys import Identity

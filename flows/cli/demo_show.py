@@ -22,7 +22,7 @@ from spinney.connectors.mlflow import Registry
 from spinney.demo.federation import COORDINATOR
 from spinney.flows.demo.night import Doing
 from spinney.flows.demo.setting import World
-from spinney.house.audit import WHAT, Audit
+from spinney.house.audit import Audit, what_is
 
 SIGNS = {"COMPLETED": "done", "FAILED": "failed", "CRASHED": "failed", "RUNNING": "", "PENDING": ""}
 
@@ -177,7 +177,7 @@ def _show_sent(console: Console, told: Mapping[str, Any]) -> None:
     for site in sites:
         table.add_column(site, justify="right")
     for kind in dict.fromkeys(kind for one in told["sites"].values() for kind in one["sent"]):
-        table.add_row(WHAT.get(kind, kind), *(f"{told['sites'][site]['sent'].get(kind, 0):,}" for site in sites))
+        table.add_row(what_is(kind), *(f"{told['sites'][site]['sent'].get(kind, 0):,}" for site in sites))
     console.print(table)
 
 

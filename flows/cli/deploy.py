@@ -58,22 +58,23 @@ def _house(role: Role, path: Path) -> ServedHouse:
 
 def _deploy(house: ServedHouse, as_json: bool) -> None:
     from spinney.flows.running.alerts import set_up
-    from spinney.flows.running.plan import apply_plan, planned
+    from spinney.flows.running.plan import apply_plan, planned, schedules_of
+    from spinney.flows.served import VARIABLE
 
     deployments = planned(house)
     applied = apply_plan(house, deployments)
     alerts = set_up(house, applied)
-    schedules = {
-        deployment.full_name: [f"{one.schedule.cron} {one.schedule.timezone}" for one in deployment.schedules]
-        for deployment in deployments
-    }
+    schedules = {deployment.full_name: schedules_of(deployment) for deployment in deployments}
     if as_json:
         click.echo(json.dumps({"deployments": schedules, "alerts": str(alerts)}, indent=2))
         return
     for name, schedule in schedules.items():
         click.echo(f"{name}: {', '.join(schedule) or 'no schedule'}")
     click.echo(f"alerts: {alerts}")
-    if not house.prefect.pool:
+    if house.prefect.pool:
+        served = json.dumps({house.role: [str(house.file)]})
+        click.echo(f"The pool's workers have to know where {house.name} is; start them with {VARIABLE}='{served}'")
+    else:
         click.echo(f"A process has to run them: spinney {house.role} serve --{house.role} {house.file}")
 
 

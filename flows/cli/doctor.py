@@ -14,7 +14,9 @@ import click
 from spinney.flows.cli.options import json_option
 
 if TYPE_CHECKING:
-    from spinney.house.doctor import Finding
+    from spinney.configuration.house import CoordinatorSettings
+    from spinney.configuration.site import SiteSettings
+    from spinney.doctor.findings import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
 
@@ -65,13 +67,14 @@ def doctor(
 def _findings(site_file: Path | None, coordinator_file: Path | None, least_gib: float) -> Iterator[Finding]:
     from spinney.configuration.house import read_coordinator
     from spinney.configuration.site import read_site
+    from spinney.doctor.findings import Finding, check_machine
+    from spinney.doctor.reach import examine
     from spinney.errors import StudyInvalid
-    from spinney.house.doctor import Finding, check_machine
-    from spinney.house.doctor_reach import examine
 
     yield from check_machine()
     if not site_file and not coordinator_file:
         site_file, coordinator_file = _here()
+    house: SiteSettings | CoordinatorSettings
     try:
         if site_file:
             house = read_site(site_file)

@@ -7,6 +7,15 @@ from pathlib import Path
 
 import click
 
+from spinney.plugins import Offers
+
+
+class Offered(click.Choice[str]):
+    """One of what was found by itself; its names are known without importing it."""
+
+    def __init__(self, offers: Offers) -> None:
+        super().__init__(offers.names)
+
 
 def _whoever_is_logged_in() -> str:
     try:

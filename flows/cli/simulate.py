@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.flows.cli.options import Offered
+from spinney.plugins import ALGORITHMS
+
 if TYPE_CHECKING:
     from spinney.rows.cohort import Cohort
     from spinney.simulate import Simulation
     from spinney.study.study import Study
 
-ALGORITHMS = ["bofrf", "fedrf", "boppid", "local", "local-adaboost"]
 SECURE_SUMS = ["masked", "ring", "trusted-third-party"]
 DISTANCES = ["euclidean", "manhattan", "minkowski"]
 
@@ -31,7 +33,7 @@ Examples:
 @click.command(epilog=EXAMPLES)
 @click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="Folder of CSV or Parquet, one per site.")
-@click.option("--algorithm", type=click.Choice(ALGORITHMS), help="Instead of the study's.")
+@click.option("--algorithm", type=Offered(ALGORITHMS), help="Instead of the study's.")
 @click.option("--secure-sum", type=click.Choice(SECURE_SUMS), help="Instead of the study's.")
 @click.option("--clusters", type=click.IntRange(min=1), help="Let sites of a kind help each other: how many kinds.")
 @click.option("--distance", type=click.Choice(DISTANCES), help="Between sites' characteristic vectors.")
@@ -133,9 +135,7 @@ def changed(study: Study, **changes: Any) -> Study:
 
 
 def _settings(name: str) -> Any:
-    from spinney.algorithms import ALGORITHMS as KNOWN
-
-    return KNOWN[name].settings()
+    return ALGORITHMS[name].settings()
 
 
 def seconds_left(seconds: float) -> Callable[[], bool]:
@@ -218,7 +218,7 @@ def clustering(study: Study, clusters: list[tuple[str, ...]]) -> list[str]:
 
 
 def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
-    """The same for people."""
+    """The result for people."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

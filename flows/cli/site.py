@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.flows.cli.deploy import site_deploy, site_serve
-from spinney.flows.cli.options import json_option, site_option
+from spinney.flows.cli.options import Offered, json_option, site_option
 from spinney.flows.cli.site_join import approve, approve_roster, join, studies
+from spinney.plugins import SOURCES
 
 if TYPE_CHECKING:
+    from spinney.connectors.sources import Question
     from spinney.study.study import Study
 
-KINDS = ["files", "sql", "fhir-rest", "fhir-bulk"]
-AUTHS = ["none", "basic", "bearer", "smart-backend"]
 Answers = dict[str, str | None]
 
 
@@ -30,47 +30,54 @@ for command in (join, approve, approve_roster, studies, site_deploy, site_serve)
     site.add_command(command)
 
 
-@site.command(short_help="Write a first site.yaml.")
+class InitCommand(click.Command):
+    """Its options include what the sources ask; these are imported for this command only."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own options and those of the sources."""
+        *own, last = super().get_params(ctx)  # --help is the last
+        return [*own, *_options_of_sources(), last]
+
+
+def _options_of_sources() -> list[click.Option]:
+    """One option per question, however many kinds of source ask it."""
+    asked: dict[str, list[tuple[str, Question]]] = {}
+    for kind, settings in SOURCES.items():
+        for ask in settings.asks:
+            asked.setdefault(ask.name, []).append((kind, ask))
+    return [_option(name, asking) for name, asking in asked.items()]
+
+
+def _option(name: str, asking: list[tuple[str, Question]]) -> click.Option:
+    choices = asking[0][1].choices
+    words = f"{', '.join(kind for kind, _ in asking)}: {asking[0][1].words}."
+    kind: Any = click.Choice(choices) if choices else str
+    return click.Option([f"--{name.replace('_', '-')}"], type=kind, help=words)
+
+
+@site.command(cls=InitCommand, short_help="Write a first site.yaml.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), default="site.yaml", show_default=True)
 @click.option("--name", prompt="Name of the site in the study's roster", help="The site's name.")
 @click.option("--home", default="home", show_default=True, help="Private folder for cohorts, next to the file.")
 @click.option("--timezone", default="UTC", show_default=True, help="Of times without a zone, such as Europe/Berlin.")
 @click.option("--exchange", help="Mailbox between the houses: a folder, s3://... or sftp://...; for rounds.")
-@click.option("--kind", type=click.Choice(KINDS), prompt="Where are the data", help="What the source is.")
-@click.option("--path", help="files: folder with FHIR resources.")
-@click.option("--url", help="sql: address without a password, such as postgresql+psycopg://reader@db/his.")
-@click.option("--base-url", help="fhir-*: address of the server's FHIR endpoint.")
-@click.option("--auth", type=click.Choice(AUTHS), help="fhir-*: how the server knows you.")
-@click.option("--user", help="User name (basic) or client id (smart-backend).")
-@click.option("--secret-env", help="Environment variable that holds the password, token or key.")
+@click.option("--kind", type=Offered(SOURCES), prompt="Where are the data", help="What the source is.")
 def init(output: Path, **answers: str | None) -> None:
     """Ask a few questions and write a commented site.yaml. What an option says is not asked."""
     from spinney.configuration.site_init import write_site
 
-    _complete(answers)
-    write_site(output, {key: value for key, value in answers.items() if value is not None})
+    write_site(output, _completed(answers))
     click.echo(f"{output} is written; read it, complete it and try it: spinney site check STUDY --site {output}")
 
 
-def _complete(answers: Answers) -> None:
-    """Ask what this kind of source needs."""
-    if answers["kind"] == "files":
-        _ask(answers, "path", "Folder with FHIR resources")
-    elif answers["kind"] == "sql":
-        _ask(answers, "url", "Address of the database, without a password")
-        _ask(answers, "secret_env", "Environment variable with the password (empty: none)", default="")
-    else:
-        _ask(answers, "base_url", "Address of the FHIR endpoint")
-        _ask(answers, "auth", "How the server knows you", default="none", choices=AUTHS)
-        if answers["auth"] in ("basic", "smart-backend"):
-            _ask(answers, "user", "User name or client id")
-        if answers["auth"] != "none":
-            _ask(answers, "secret_env", "Environment variable with the password, token or key")
-
-
-def _ask(answers: Answers, name: str, words: str, default: str | None = None, choices: list[str] | None = None) -> None:
-    if answers[name] is None:
-        answers[name] = click.prompt(words, default=default, type=click.Choice(choices) if choices else str)
+def _completed(answers: Answers) -> dict[str, str]:
+    """The answers, after asking what this kind of source needs."""
+    known = {name: answer for name, answer in answers.items() if answer is not None}
+    for ask in SOURCES[known["kind"]].asks:
+        if ask.name not in known and ask.when(known):
+            choices = click.Choice(ask.choices) if ask.choices else None
+            known[ask.name] = click.prompt(ask.words, default=ask.default, type=choices)
+    return known
 
 
 @site.command(short_help="Pull, validate and show a cohort; send nothing.")

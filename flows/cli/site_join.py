@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,8 +145,9 @@ def approve_roster(site_file: Path, study: str | None, afresh: bool, by: str, ye
     site = read_site(site_file)
     approvals = Approvals(site.home, study or _the_known(site.home))
     with _exchange(site) as exchange:
+        notes: list[str] = []
         if afresh:
-            notes, roster = [], look_afresh(approvals, exchange, site.name)
+            roster = look_afresh(approvals, exchange, site.name)
         else:
             notes, roster = look_for_rosters(approvals, exchange, site.name)
         for note in notes:
@@ -188,21 +190,35 @@ def studies(site_file: Path, as_json: bool) -> None:
     from spinney.house.approvals import Approvals, known_in
 
     home = read_site(site_file).home
-    rows = [_facts(Approvals(home, name)) for name in known_in(home)]
+    known = [_known_study(Approvals(home, name)) for name in known_in(home)]
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps([asdict(one) for one in known], indent=2))
         return
-    for row in rows:
-        state = (
-            f"approved on {row['approved'][:10]} by {row['by'] or 'somebody'}" if row["approved"] else "not approved"
-        )
-        roster = f"roster version {row['roster']}" if row["roster"] else "no roster approved"
-        click.echo(f"{row['study']}: {state}; {roster}" + (f"; {row['problem']}" if row["problem"] else ""))
-    if not rows:
+    for one in known:
+        click.echo(str(one))
+    if not known:
         click.echo("no studies here; a coordinator's invite begins one: spinney site join INVITE", err=True)
 
 
-def _facts(approvals: Approvals) -> dict[str, str | int]:
+@dataclass(frozen=True)
+class _KnownStudy:
+    """What this house has decided about a study; what it has not decided yet is empty or 0."""
+
+    study: str
+    approved: str
+    by: str
+    digest: str
+    roster: int
+    in_force: int
+    problem: str
+
+    def __str__(self) -> str:
+        state = f"approved on {self.approved[:10]} by {self.by or 'somebody'}" if self.approved else "not approved"
+        roster = f"roster version {self.roster}" if self.roster else "no roster approved"
+        return f"{self.study}: {state}; {roster}" + (f"; {self.problem}" if self.problem else "")
+
+
+def _known_study(approvals: Approvals) -> _KnownStudy:
     from spinney.house.approvals import NotApproved
 
     problem, approval = "", None
@@ -211,15 +227,15 @@ def _facts(approvals: Approvals) -> dict[str, str | int]:
         _ = approvals.study, approvals.roster
     except NotApproved as reason:
         problem = str(reason)
-    return {
-        "study": approvals.name,
-        "approved": approval.time if approval else "",
-        "by": approval.by if approval else "",
-        "digest": approval.digest if approval else "",
-        "roster": approvals.newest.version if approvals.newest else 0,
-        "in_force": approvals.version_in_force,
-        "problem": problem,
-    }
+    return _KnownStudy(
+        study=approvals.name,
+        approved=approval.time if approval else "",
+        by=approval.by if approval else "",
+        digest=approval.digest if approval else "",
+        roster=approvals.newest.version if approvals.newest else 0,
+        in_force=approvals.version_in_force,
+        problem=problem,
+    )
 
 
 def _the_known(home: Path) -> str:

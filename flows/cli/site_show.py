@@ -16,7 +16,8 @@ from rich.text import Text
 
 from spinney.cohort.check_result import CheckResult, check_cohort
 from spinney.cohort.encoded import encode_table
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull import pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.summary import FeatureSummary, summarise
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.great_expectations.quality import QualityReport
@@ -47,7 +48,7 @@ def look(study: Study, site: SiteSettings) -> Looked:
     """Pull the cohort and find out everything about it; nothing is sent."""
     start = time.monotonic()
     with PullProgress() as progress:
-        pulled = pull(study, site, progress=progress)
+        pulled = pull(study, site.pull_plan(study.name), progress=progress)
     seconds = time.monotonic() - start
     checked = check_cohort(site.home, study, pulled.cohort, pulled.report)
     training = encode_table(site.vault, pulled.cohort, study).rows(Part.TRAINING)
@@ -163,7 +164,7 @@ def _moment(moment: Any) -> str | None:
 
 
 def show(looked: Looked) -> None:
-    """The same for people."""
+    """Everything for people."""
     console = Console(highlight=False)
     console.width = max(console.width, NARROWEST)  # a cut table tells nothing
     report = looked.pulled.report

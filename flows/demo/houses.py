@@ -18,19 +18,17 @@ from prefect.flow_engine import run_flow_sync
 
 from spinney.demo.federation import COORDINATOR, Village
 from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
+from spinney.flows.served import serve_houses
 from spinney.flows.site_round import SiteRoundInput, site_round
 
 
 def run_houses(village: Village, night: int) -> int:
     """Run all flows at once; says how many failed."""
+    serve_houses(sites=tuple(map(village.site_file, village.sites)), coordinators=(village.coordinator_file,))
     flows: dict[str, tuple[Flow[..., Any], dict[str, Any]]] = {
-        name: (site_round, {"night": SiteRoundInput(site=village.site_file(name), number=night)})
-        for name in village.sites
+        name: (site_round, {"run": SiteRoundInput(site=name, number=night)}) for name in village.sites
     }
-    flows[COORDINATOR] = (
-        coordinator_round,
-        {"night": CoordinatorRoundInput(coordinator=village.coordinator_file, number=night)},
-    )
+    flows[COORDINATOR] = (coordinator_round, {"run": CoordinatorRoundInput(number=night)})
     # One after the other, as a schedule makes them: a server with SQLite that is asked for several at once
     # sends all but one away, and they come again seconds later.
     with get_client(sync_client=True) as client:

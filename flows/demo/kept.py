@@ -31,7 +31,8 @@ from spinney.flows.demo.prefect_server import (
     wait_until,
 )
 from spinney.flows.demo.setting import LOG, Tell, World, refuse_strangers
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 UP = "up.json"
 STARTS_WITHIN = 400.0
@@ -127,7 +128,7 @@ def _registry(world: World, server: PrefectServer) -> tuple[subprocess.Popen[byt
     """MLflow's UI for the first hospital; every hospital has a registry of its own."""
     home, port = world.village.home(world.village.sites[0]), free_port()
     database = f"sqlite:///{home / 'registry' / 'mlflow.db'}"
-    command = [Path(sys.executable).parent / "mlflow", "server", "--backend-store-uri", database]
+    command: list[str | Path] = [Path(sys.executable).parent / "mlflow", "server", "--backend-store-uri", database]
     where = ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     environment = server.environment | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # eight processes for nobody
     return start_process([*command, *where], environment, server.home / "mlflow.log"), f"http://127.0.0.1:{port}"

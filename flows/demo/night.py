@@ -23,9 +23,10 @@ from spinney.flows.demo.prefect_server import (
     stop_process,
     template_file,
 )
-from spinney.flows.demo.setting import LOCK, Tell, World, found, refuse_strangers, tonight
+from spinney.flows.demo.setting import LOCK, Tell, World, found_world, refuse_strangers, tonight
 from spinney.storage import locks
-from spinney.storage.files import installation_folder, private_folder
+from spinney.storage.files import installation_folder
+from spinney.storage.private import private_folder
 
 LOOK_EVERY = 0.4
 UNNAMED = re.compile(r"-[0-9a-f]{3}$")  # what Prefect calls a task run before it starts
@@ -78,7 +79,7 @@ def run_night(world: World, night: int, tell: Tell, show: Show) -> float:
 @contextmanager
 def running(world: World, night: int, tell: Tell) -> Iterator[PrefectServer]:
     """Tonight's world and its Prefect server, which starts while the data are written."""
-    found(world, tell)
+    found_world(world, tell)
     end_noted(world.folder / "prefect")
     cache = installation_folder() or world.folder
     server = PrefectServer(world.folder / "prefect", template_file(cache))

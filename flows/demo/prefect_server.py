@@ -17,7 +17,7 @@ from typing import Self, TypeVar
 
 import httpx
 
-from spinney.demo.guard import guarded
+from spinney.demo.guard import under_guard
 from spinney.demo.leftovers import note
 from spinney.errors import SpinneyError
 from spinney.storage import locks
@@ -72,7 +72,7 @@ class PrefectServer:
             "PREFECT_SERVER_UI_API_URL": self.api,
             "PREFECT_UI_URL": self.ui,
         }
-        command = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
+        command: list[str | Path] = [PREFECT, "server", "start", "--host", "127.0.0.1", "--port", str(self.port)]
         self._process = start_process(command, self.environment | own | self._settings, self.log_file)
         try:
             with self.http() as client:
@@ -136,7 +136,7 @@ def migrated_database(cache: Path) -> Path:
 
 def _migrate(home: Path, template: Path) -> None:
     home.mkdir()
-    command = [PREFECT, "server", "database", "upgrade", "-y"]
+    command: list[str | Path] = [PREFECT, "server", "database", "upgrade", "-y"]
     environment = clean_environment() | quiet_settings(home)
     try:
         subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)  # noqa: S603
@@ -160,7 +160,7 @@ def start_process(
     It ends with us even if we are killed, unless it outlives us.
     """
     stdin = subprocess.DEVNULL if outlives else subprocess.PIPE
-    command = command if outlives else guarded(command)
+    command = command if outlives else under_guard(command)
     with log_file.open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 (our own programs)
             command, env=environment, stdin=stdin, stdout=log, stderr=log, start_new_session=True

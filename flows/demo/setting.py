@@ -22,7 +22,8 @@ from spinney.demo.hospitals import make_hospitals
 from spinney.demo.postgres import postgres_server
 from spinney.demo.site import site_settings, world_study, write_data, write_yaml
 from spinney.errors import SpinneyError
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 # which form the data of a hospital have; the order is that of the hospitals
 FORMS = ("SQLite", "FHIR over HTTP", "PostgreSQL", "FHIR bulk NDJSON")
@@ -81,7 +82,7 @@ def tonight(world: World, night: int, tell: Tell) -> Iterator[None]:
         yield
 
 
-def found(world: World, tell: Tell) -> None:
+def found_world(world: World, tell: Tell) -> None:
     """Make the folder and let the houses join each other, unless they have."""
     mark, state = world.folder / MARK, {"patients": world.patients, "seed": world.seed}
     if mark.exists():

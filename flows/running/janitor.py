@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient
@@ -59,7 +60,7 @@ def sweep(client: SyncPrefectClient, deployments: Iterable[UUID]) -> Swept:
             missed.append(run.name)
         interrupted = _interrupted(client, deployment, orphans, now)
         if interrupted is not None and not due:
-            _start_again(client, interrupted)
+            _start_again(client, deployment, interrupted)
             resumed.append(interrupted.name)
     return Swept(tuple(ended), tuple(resumed), tuple(missed))
 
@@ -77,7 +78,8 @@ def _interrupted(
     client: SyncPrefectClient, deployment: UUID, orphans: Sequence[FlowRun], now: datetime
 ) -> FlowRun | None:
     """The newest run, if it was neither ended by itself nor by a person, is fresh and was not tried too often."""
-    stopped = [run for run in _runs(client, deployment, [StateType.CANCELLED]) if run.state.message == SHUT_DOWN]
+    cancelled = _runs(client, deployment, [StateType.CANCELLED])
+    stopped = [run for run in cancelled if run.state is not None and run.state.message == SHUT_DOWN]
     candidates = sorted([*orphans, *stopped], key=_planned)
     if not candidates:
         return None
@@ -87,10 +89,10 @@ def _interrupted(
     return None if superseded or now - _planned(newest) > FRESH or _tries(newest) >= MOST_TRIES else newest
 
 
-def _start_again(client: SyncPrefectClient, run: FlowRun) -> None:
+def _start_again(client: SyncPrefectClient, deployment: UUID, run: FlowRun) -> None:
     tags = [tag for tag in run.tags if not AGAIN.match(tag)]
     client.create_flow_run_from_deployment(
-        run.deployment_id,
+        deployment,
         parameters=run.parameters,
         tags=[*tags, f"again-{_tries(run) + 1}"],
         idempotency_key=f"again-{run.id}",
@@ -102,7 +104,7 @@ def _tries(run: FlowRun) -> int:
 
 
 def _planned(run: FlowRun) -> datetime:
-    return run.expected_start_time or run.created
+    return run.expected_start_time or cast(datetime, run.created)  # which a server tells of every run
 
 
 def _is_alive(run: UUID) -> bool:

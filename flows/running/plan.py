@@ -13,9 +13,10 @@ from uuid import UUID
 import yaml
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.objects import ConcurrencyLimitConfig
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.deployments.runner import DeploymentApplyError, RunnerDeployment
 from prefect.exceptions import ObjectNotFound
-from prefect.flows import load_flow_from_entrypoint
+from prefect.flows import Flow, load_flow_from_entrypoint
 from prefect.schedules import Cron
 from prefect.settings import get_current_settings
 from prefect.types.entrypoint import EntrypointType
@@ -27,6 +28,7 @@ from spinney.configuration.site import read_site
 from spinney.errors import SpinneyError
 from spinney.house.approvals import Approvals, approved_studies, the_study
 from spinney.study.study import Study
+from spinney.tasks.at_once import at_once
 
 Role = Literal["site", "coordinator"]
 
@@ -75,7 +77,6 @@ def planned(house: ServedHouse) -> list[RunnerDeployment]:
         known = {
             "house": house.name,
             "study": study.name,
-            "file": str(house.file),
             "tag": house.tag,
             "cron": study.schedule.cron,
             "timezone": study.schedule.timezone,
@@ -88,12 +89,18 @@ def planned(house: ServedHouse) -> list[RunnerDeployment]:
     return deployments
 
 
+def schedules_of(deployment: RunnerDeployment) -> list[str]:
+    """When Prefect starts it by itself: cron and time zone of each schedule. A plan has no schedules of other kinds."""
+    schedules = [each.schedule for each in deployment.schedules or []]
+    return [f"{one.cron} {one.timezone}" for one in schedules if isinstance(one, CronSchedule)]
+
+
 def apply_plan(house: ServedHouse, deployments: Sequence[RunnerDeployment]) -> dict[str, UUID]:
     """Make the server's deployments those of the plan, and delete the house's others. Twice is the same as once."""
     applied = {}
     for deployment in deployments:
         try:
-            applied[deployment.full_name] = deployment.apply()
+            applied[deployment.full_name] = at_once(deployment.apply())
         except DeploymentApplyError as error:
             raise PrefectAway(f"Prefect refuses {deployment.full_name}: {error}") from None
     _clear(house, {applied[one.full_name] for one in deployments if one.schedules}, set(applied.values()))
@@ -127,8 +134,8 @@ def server() -> SyncPrefectClient:
 
 
 def _deployment(words: dict[str, Any], house: ServedHouse) -> RunnerDeployment:
-    flow = load_flow_from_entrypoint(words["entrypoint"])
-    return flow.to_deployment(
+    flow: Flow[..., Any] = load_flow_from_entrypoint(words["entrypoint"])
+    made = flow.to_deployment(
         words["name"],
         description=words["description"],
         tags=words["tags"],
@@ -139,6 +146,7 @@ def _deployment(words: dict[str, Any], house: ServedHouse) -> RunnerDeployment:
         version=version("spinney"),
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
+    return at_once(made)
 
 
 def _schedule(cron: str, timezone: str, slug: str) -> Any:

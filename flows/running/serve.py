@@ -15,8 +15,9 @@ from spinney.errors import SpinneyError
 from spinney.flows.running.alerts import set_up
 from spinney.flows.running.janitor import sweep
 from spinney.flows.running.plan import PrefectAway, ServedHouse, apply_plan, planned, server
+from spinney.flows.served import serve_houses
 from spinney.storage import locks
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 
 HEARTBEATS = 3  # so many fit into the time after which a silent run is taken for lost
 
@@ -38,6 +39,7 @@ def serve(house: ServedHouse, say: Callable[[str], None]) -> None:
     if house.prefect.pool:
         raise PrefectAway(f"the workers of the pool {house.prefect.pool} run {house.name}'s flows; nothing to serve")
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(max(30, house.alerts.lost_seconds // HEARTBEATS)))
+    serve_houses(**{f"{house.role}s": (house.file,)})
     with serving_alone(house):
         deployments = planned(house)
         applied = apply_plan(house, deployments)

@@ -17,10 +17,11 @@ from spinney.base import Settings
 from spinney.choice.personalise import Candidate, Pool, Rules
 from spinney.choice.weigh import Cap, mcc_weights, or_equal, tempered_weights
 from spinney.federation.forest_site import equal_votes
-from spinney.federation.gathering import gather, publish, welcome
+from spinney.federation.gathering import gather, publish
 from spinney.federation.messages import Description, Weights
 from spinney.federation.scoring import ScoringSite, sum_counts
 from spinney.federation.seam import Algorithm, Federation
+from spinney.federation.welcome import welcome
 from spinney.rows.clusters import farthest_first
 
 if TYPE_CHECKING:

@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from spinney.base import Settings
+from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.errors import Refused, TreeRefused
 from spinney.federation.forest_site import ForestSite, forest_digest, present_only, seed_of
-from spinney.federation.gathering import ask, require, welcome
+from spinney.federation.gathering import ask, require
 from spinney.federation.messages import Done, GrownForest, GrowOrder
-from spinney.federation.seam import Algorithm, Federation, Message, Parcel
+from spinney.federation.seam import Algorithm, Federation, Message, MessageKind, Parcel
+from spinney.federation.welcome import welcome
 from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.rows.cohort import Cohort
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ class BoppidSite(ForestSite):
 
     def _outcome(self, models: Mapping[str, Boosted], factors: Mapping[str, float]) -> Message:
         house, sites = self.house, sorted(models)
-        forest = join([models[site].stumps for site in sites])
+        forest = join_forests([models[site].stumps for site in sites])
         owners = tuple(site for site in sites for _ in range(len(models[site].stumps)))
         alphas = np.concatenate([models[site].alphas for site in sites])
         factor = np.array([factors.get(owner, 0.0) for owner in owners])
@@ -143,7 +145,7 @@ class BoppidSite(ForestSite):
         silent = abstains(forest, house.cohort.present)
         pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen), silent)
         rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
-        house.outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
+        house.outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         return Done({})
 
 
@@ -173,7 +175,7 @@ def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boos
             break
         weight = np.where(wrong, weight * odds, weight)
         weight /= weight.sum()
-    forest = join(stumps)
+    forest = join_forests(stumps)
     _, first, place = np.unique(forest.digests, return_index=True, return_inverse=True)
     return Boosted(forest.take(first), np.bincount(place, weights=alphas).astype(np.float64))
 
@@ -218,4 +220,5 @@ def coordinate(federation: Federation, study: Study) -> str:
     return ""
 
 
-ALGORITHM = Algorithm(Boppid, BoppidSite, coordinate)
+MESSAGES = (MessageKind(CombineOrder, "where the other houses' models are, and how many rows they come from"),)
+ALGORITHM = Algorithm(Boppid, BoppidSite, coordinate, MESSAGES)

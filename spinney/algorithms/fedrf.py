@@ -9,8 +9,9 @@ from pydantic import Field
 
 from spinney.base import Settings
 from spinney.federation.forest_site import ForestSite
-from spinney.federation.gathering import gather, publish, welcome
+from spinney.federation.gathering import gather, publish
 from spinney.federation.seam import Algorithm, Federation
+from spinney.federation.welcome import welcome
 
 if TYPE_CHECKING:
     from spinney.study.study import Study

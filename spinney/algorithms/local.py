@@ -11,9 +11,9 @@ from pydantic import Field
 from spinney.base import Settings
 from spinney.choice.personalise import Candidate, Pool, Rules
 from spinney.federation.forest_site import ForestSite, equal_votes
-from spinney.federation.gathering import welcome
 from spinney.federation.messages import GrowOrder, Manifest, Weights
 from spinney.federation.seam import Algorithm, Federation, Message
+from spinney.federation.welcome import welcome
 
 if TYPE_CHECKING:
     from spinney.study.study import Study

@@ -139,7 +139,10 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         own: NDArray[np.int64],
         unseen: NDArray[np.bool_],
     ) -> Floats:
-        """The same without votes of trees `own` on rows that they have seen; NaN where no tree has a say."""
+        """The weighted vote on encoded rows, where trees `own` are silent on rows that they have seen.
+
+        NaN where no tree has a say.
+        """
         matrix, weights = self._ready(matrix, present)
         return np.asarray(scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0])
 

@@ -8,7 +8,7 @@ part, by size (`spinney.choice.validate`). What is reported is measured on test 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from spinney.choice import metrics
 from spinney.choice.incumbent import Challenge, Incumbent
 from spinney.choice.judge import Judge
-from spinney.choice.measure import measured
 from spinney.choice.outcome import Decision as Decision
 from spinney.choice.outcome import Outcome as Outcome
 from spinney.choice.validate import folds_of, way_of
@@ -115,17 +114,6 @@ class Chooser:
         self.judged, self.judged_places = self._honest_votes()
         self.judged_rows = cohort.at(self.judged_places)
 
-    def outcome(self) -> Outcome:
-        """Choose, then measure."""
-        decision = self._decide()
-        said = dict.fromkeys(self.candidates[name].note for name in (self.rules.default, decision.name))
-        decision = replace(decision, notes=(*decision.notes, *filter(None, said)))
-        outcome = measured(self, decision, self._model(decision))
-        if self.incumbent is None:
-            return outcome
-        succession = self._challenge(decision.name).succession(self.incumbent, decision, self.rules.judged)
-        return replace(outcome, succession=succession)
-
     def weights(self, name: str, own: Floats | None = None) -> Floats:
         """Final weights of a candidate, or those under another S; trees that abstain here have none."""
         weigh = self.candidates[name].weigh
@@ -196,11 +184,13 @@ class Chooser:
         """The champion's votes on all rows of the cohort; NaN where no tree of it has a say."""
         return np.full(len(self.cohort), np.nan) if self.incumbent is None else self.incumbent.votes(self.cohort)
 
-    def _challenge(self, name: str) -> Challenge:
+    def challenge(self, name: str) -> Challenge:
+        """A candidate against the champion, on the same rows."""
         champion, fewest = self.champion_votes[self.judged_places], self.study.choice.fewest_patients
         return Challenge(self.judged_rows, self.judged[name], champion, self.judge, fewest)
 
-    def _decide(self) -> Decision:
+    def decide(self) -> Decision:
+        """The candidate that serves this site best, and why."""
         rules, choice = self.rules, self.study.choice
         if not rules.judged:
             return Decision(rules.default, "this algorithm leaves nothing to choose", 0.5, None, {})
@@ -250,7 +240,7 @@ class Chooser:
 
     def _doubt(self, name: str) -> str | None:
         """What a person should look at before the champion goes, or nothing."""
-        return None if self.incumbent is None else self._challenge(name).doubt(self.incumbent)
+        return None if self.incumbent is None else self.challenge(name).doubt(self.incumbent)
 
     def _with_calibration(self, name: str, reason: str, reached: dict[str, float], question: str | None) -> Decision:
         y, votes = self.judged_rows.y, self.judged[name]
@@ -282,7 +272,8 @@ class Chooser:
             return self.rules.default
         return max(self.rules.personal, key=lambda name: self.qualities[name])
 
-    def _model(self, decision: Decision) -> FederatedForest:
+    def model(self, decision: Decision) -> FederatedForest:
+        """What was decided, as the classifier that the site keeps."""
         from spinney.choice.model import FederatedForest  # late, as in grow.py
 
         weights = self.weights(decision.name)

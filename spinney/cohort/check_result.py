@@ -7,8 +7,9 @@ from pathlib import Path
 
 from spinney.cohort.drift import Drift, drift, last_cohort
 from spinney.cohort.quality_docs import write_docs
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.connectors.great_expectations.quality import Counts, QualityReport, check_table
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 DOCS_FOLDER = "data-docs"

@@ -19,9 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import chdtri  # scipy.stats takes half a second to import
 
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.errors import Declined
 from spinney.rows.cohort import cohort_from_frame
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.describe import characteristic_vector
 from spinney.rows.encode import texts
 from spinney.study.study import Study

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import zipfile
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.errors import SourceFailed
 from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import columns_of
 from spinney.study.study import Study
 
@@ -33,8 +35,8 @@ def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
     partial = path.with_suffix(".partial-npz")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            arrays = {name: getattr(cohort, name) for name in ARRAYS}
-            np.savez(file, **arrays, **{name: np.array(getattr(cohort, name)) for name in WORDS})
+            arrays: dict[str, Any] = {name: np.asarray(getattr(cohort, name)) for name in (*ARRAYS, *WORDS)}
+            np.savez(file, **arrays)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -46,8 +48,9 @@ def read_encoded(ref: CohortRef, study: Study) -> Cohort:
     columns = columns_of(study.features)
     try:
         with ref.path.with_suffix(SUFFIX).open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            words = {name: str(kept[name]) for name in WORDS}
-            cohort = Cohort(columns, **{name: kept[name] for name in ARRAYS}, **words)
+            arrays: dict[str, Any] = {name: kept[name] for name in ARRAYS}
+            words: dict[str, Any] = {name: str(kept[name]) for name in WORDS}
+            cohort = Cohort(columns, **arrays, **words)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
         raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
     if cohort.X.shape != (ref.rows, len(columns)):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
 from spinney.cohort.recipes import definition_of, event_features, label_events
 from spinney.cohort.selected_events import SelectedEvents
-from spinney.connectors.duck import instant, name, text, texts
+from spinney.connectors.duck import name, text, text_list, timestamp
 from spinney.errors import CohortRejected
 from spinney.study.definition import Events, PatientFeature, length
 from spinney.study.study import Study
@@ -138,7 +138,7 @@ def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study
         CREATE OR REPLACE TEMP TABLE candidate AS
         WITH index_event AS (
             SELECT DISTINCT patient, bucket, {at} AS index_time FROM {relevant.events()} e
-            WHERE {_chosen(cohort.index)} AND {at} <= {instant(relevant.now)}
+            WHERE {_chosen(cohort.index)} AND {at} <= {timestamp(relevant.now)}
         ), row AS (
             SELECT i.*, i.index_time + {_interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
                 p.patient IS NULL AS stranger,
@@ -146,10 +146,10 @@ def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study
             FROM index_event i LEFT JOIN person p ON p.patient = i.patient
         )
         SELECT *, row_number() OVER () AS row,
-            prediction + {_interval(_horizon(study))} <= {instant(relevant.watermark)} AS ripe,
+            prediction + {_interval(_horizon(study))} <= {timestamp(relevant.watermark)} AS ripe,
             CASE {_exclusions(study)}
                 WHEN died <= prediction THEN 'died before prediction time'
-                WHEN prediction > {instant(relevant.watermark)} THEN 'prediction time not reached'
+                WHEN prediction > {timestamp(relevant.watermark)} THEN 'prediction time not reached'
                 ELSE '' END AS left_out
         FROM row
         """
@@ -274,7 +274,7 @@ def _chosen(events: Events) -> str:
     conditions = [f"e.kind = {text(events.kind)}"]
     for column, any_of in (("code", events.codes), ("class", events.classes), ("status", events.statuses)):
         if any_of:
-            conditions.append(f"e.{column} IN ({texts(any_of)})")
+            conditions.append(f"e.{column} IN ({text_list(any_of)})")
     return " AND ".join(conditions)
 
 

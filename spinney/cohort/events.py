@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from spinney.connectors.duck import has_no_room, name, text, texts
+from spinney.connectors.duck import has_no_room, name, text, text_list
 from spinney.connectors.fhir.shapes import PATIENT_MEMBERS, SHAPES, Shape
 from spinney.connectors.fhir.shelf import lines_in
 from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
@@ -122,7 +122,7 @@ def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], la
 def _ndjson(files: Iterable[Path], members: Mapping[str, str], largest: int) -> str:
     columns = ", ".join(f"{name(member)}: {text(kind)}" for member, kind in members.items())
     return (
-        f"read_json([{texts(files)}], columns = {{{columns}}}, format = 'newline_delimited', ignore_errors = true, "
+        f"read_json([{text_list(files)}], columns = {{{columns}}}, format = 'newline_delimited', ignore_errors = true, "
         f"maximum_object_size = {largest})"
     )
 
@@ -185,7 +185,7 @@ def _patients_from_fhir(resources: str) -> str:
 
 def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path]) -> str:
     """Rows of a database, whose columns may all be text; a column that is not there is null."""
-    source = f"read_parquet([{texts(files)}], union_by_name = true)"
+    source = f"read_parquet([{text_list(files)}], union_by_name = true)"
     there = {row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     wanted = PATIENT_COLUMNS if kind == "Patient" else EVENT_COLUMNS
     read = ", ".join(

@@ -99,4 +99,4 @@ class FeatureColumns:
             self._columns[place] = pa.array(values, pa.string() if kind is object else pa.float64(), from_pandas=True)
 
     def _places(self, found: pa.Table) -> NDArray[np.int64]:
-        return np.searchsorted(self._rows, found["row"].to_numpy())
+        return np.asarray(np.searchsorted(self._rows, found["row"].to_numpy()))

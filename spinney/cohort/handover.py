@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 
 from spinney.cohort.vault import Vault
 from spinney.errors import SourceFailed
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 IDENTIFIERS, SCORES = "identifiers.parquet", "scores.parquet"
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from spinney.cohort.engine import label_words
 from spinney.cohort.events import NOT_A_NUMBER
-from spinney.connectors.duck import name, text, texts
+from spinney.connectors.duck import name, text, text_list
 from spinney.connectors.sources import TABLE
 from spinney.connectors.tables import MISSING_WORDS, TableForm, form_of
 from spinney.errors import CohortRejected, SourceFailed
@@ -71,7 +71,7 @@ def finish(
 
 
 def _csv(path: Path, form: TableForm) -> str:
-    missing = texts(["", "NA", "NaN", "nan", *MISSING_WORDS])
+    missing = text_list(["", "NA", "NaN", "nan", *MISSING_WORDS])
     return (
         f"read_csv({text(path)}, all_varchar = true, header = true, delim = {text(form.separator)}, quote = '\"', "
         f"store_rejects = true, nullstr = [{missing}])"
@@ -94,7 +94,7 @@ def _check_answers(bench: duckdb.DuckDBPyConnection, source: str, study: Study) 
     if label.positive == DEFAULT_POSITIVE:
         answer = f"lower({_word(label.name)})"
         strange = bench.execute(
-            f"SELECT count(DISTINCT {answer}) FROM {source} WHERE {answer} NOT IN ({texts(PLAIN_ANSWERS)})"
+            f"SELECT count(DISTINCT {answer}) FROM {source} WHERE {answer} NOT IN ({text_list(PLAIN_ANSWERS)})"
         ).fetchall()[0][0]
         if strange:
             raise CohortRejected(f"label {label.name} is yes or no", strange, "say in label.positive what means yes")
@@ -113,11 +113,10 @@ def _word(column: str) -> str:
 def _means_yes(study: Study) -> str:
     outcome, positive = _word(study.label.name), study.label.positive
     if positive == DEFAULT_POSITIVE:
-        return f"lower({outcome}) IN ({texts(word.lower() for word in positive)})"
+        return f"lower({outcome}) IN ({text_list(word.lower() for word in positive)})"
     plain = {"true": "1", "True": "1", "false": "0", "False": "0"}
-    return (
-        f"{outcome} IN ({texts(dict.fromkeys([*positive, *(_number_word(plain.get(one, one)) for one in positive)]))})"
-    )
+    words = dict.fromkeys([*positive, *(_number_word(plain.get(one, one)) for one in positive)])
+    return f"{outcome} IN ({text_list(words)})"
 
 
 def _number_word(word: str) -> str:
@@ -157,7 +156,7 @@ def _typed(
 def _value(feature: Feature, decimal: str) -> str:
     column = f"CAST({name(feature.name)} AS VARCHAR)"
     if feature.kind == "categorical":
-        known = texts(feature.categories or ())
+        known = text_list(feature.categories or ())
         word = _word(feature.name)
         return f"CASE WHEN {column} NOT IN ({known}) AND {word} IN ({known}) THEN {word} ELSE {column} END"
     if decimal == ",":

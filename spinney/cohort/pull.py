@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -21,154 +19,94 @@ from spinney.cohort.events import stage
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
+from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
-from spinney.cohort.selected_events import select_events
-from spinney.cohort.vault import CohortRef, Vault
-from spinney.configuration.site import SiteSettings, source_of
+from spinney.cohort.selected_events import Maps, select_events
+from spinney.cohort.vault import Vault
 from spinney.connectors.duck import has_no_room, open_bench
-from spinney.connectors.fhir.check import invalid_ids
+from spinney.connectors.fhir.check import Extent, invalid_ids
 from spinney.connectors.sources import TABLE, Progress, Pulled, Source, Wanted
-from spinney.connectors.sources.files import FilesSettings
 from spinney.errors import CohortRejected, SourceFailed
 from spinney.rows.cohort import divided
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import encode_label
 from spinney.rows.parts import Part
 from spinney.study.study import Study
 
-PLAIN_NAMES: tuple[str | None, str | None] = ("patient", "index_time")
-
-
-@dataclass
-class PullReport:
-    """What happened, in counts only."""
-
-    read: Counter[str] = field(default_factory=Counter)
-    """Resources or rows by kind."""
-    validated: dict[str, int] = field(default_factory=dict)
-    """Resources by kind that were checked against the FHIR models."""
-    quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(kind, reason) -> how many were set aside because they are wrong."""
-    unused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(kind, reason) -> events that are right, but don't count."""
-    unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Kind -> events without a recording time, of all."""
-    index_events: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> index events that became no row."""
-    rows: int = 0
-    positive: int = 0
-    unripe: int = 0
-    filled: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
-    watermark: datetime | None = None
-    notes: list[str] = field(default_factory=list)
-    quoting: list[str] = field(default_factory=list)
-    """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
-
-    def plain(self) -> dict[str, Any]:
-        """The same as plain values, for JSON and for logs."""
-        return {
-            name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
-            for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
-            if name != "quoting"
-        }
-
-    @property
-    def for_logs(self) -> list[str]:
-        """The notes without what quotes the source."""
-        more = f"{len(self.quoting)} notes are about codes and units of the source: spinney site check shows them"
-        return [*self.notes, more] if self.quoting else self.notes
-
-    @property
-    def quarantined_share(self) -> float:
-        """Part of what was read that is in quarantine."""
-        return self.quarantined.total() / max(self.read.total(), 1)
+PLAIN_COLUMNS = ("patient", "index_time")
 
 
 @dataclass(frozen=True)
-class PullResult:
-    """Rows with a ripe label, which train; rows that are still open, which can only be scored; and the report."""
+class PullPlan:
+    """All that a pull may touch: nothing else of a site's settings gets here."""
 
-    cohort: CohortRef
-    unripe: CohortRef
-    report: PullReport
-
-
-@dataclass(frozen=True)
-class OpenRows:
-    """Rows that can only be scored, and those with a ripe label, if there are any; who they are is in the handover."""
-
-    unripe: CohortRef
-    cohort: CohortRef | None
-    report: PullReport
+    source: Source
+    table_columns: tuple[str | None, str | None] | None
+    """Of a finished table: where patient and index time stand; None: the source has events."""
+    vault: Vault
+    timezone: str
+    maps: Maps
+    validation: Extent
+    validation_sample: int
+    largest_table: int
+    """In bytes of memory."""
 
 
-def pull(
-    study: Study,
-    site: SiteSettings,
-    *,
-    now: datetime | None = None,
-    progress: Progress | None = None,
-    source: Source | None = None,
-) -> PullResult:
-    """Pull a site's cohort. `now` is when the data end at the latest; `source` replaces the one of the site's file."""
-    with _pulled(study, site, now, progress, source) as (ripe, still_open, report):
-        cohort, unripe = _kept(ripe, still_open, study, site.vault, report)
+def pull(study: Study, plan: PullPlan, *, now: datetime | None = None, progress: Progress | None = None) -> PullResult:
+    """Pull a site's cohort. `now` is when the data end at the latest."""
+    with _pulled(study, plan, now, progress) as (ripe, still_open, report):
+        cohort, unripe = _kept(ripe, still_open, study, plan.vault, report)
         if cohort is None:
             raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
     return PullResult(cohort, unripe, report)
 
 
-def pull_open(
-    study: Study, site: SiteSettings, *, now: datetime | None = None, source: Source | None = None
-) -> OpenRows:
+def pull_open(study: Study, plan: PullPlan, *, now: datetime | None = None) -> OpenRows:
     """Pull the rows to be scored, and keep who they are until their scores are written back."""
-    own = site.source
-    if isinstance(own, FilesSettings) and own.table and not (own.patient_column and own.index_time_column):
+    if plan.table_columns and None in plan.table_columns:
         raise SourceFailed("scores belong to a patient and a time; name patient_column and index_time_column")
-    with _pulled(study, site, now, None, source) as (ripe, still_open, report):
-        Handover(site.vault, study.name).keep_identifiers(still_open["patient"])
-        cohort, unripe = _kept(ripe, still_open, study, site.vault, report)
+    with _pulled(study, plan, now, None) as (ripe, still_open, report):
+        Handover(plan.vault, study.name).keep_identifiers(still_open["patient"])
+        cohort, unripe = _kept(ripe, still_open, study, plan.vault, report)
     return OpenRows(unripe, cohort, report)
 
 
 @contextmanager
 def _pulled(
-    study: Study, site: SiteSettings, now: datetime | None, progress: Progress | None, source: Source | None
+    study: Study, plan: PullPlan, now: datetime | None, progress: Progress | None
 ) -> Iterator[tuple[pa.Table, pa.Table, PullReport]]:
     """The ripe rows and those that are still open, while what they were made from is still there."""
     now = (now or datetime.now(UTC)).astimezone(UTC)
-    vault = site.vault
     report = PullReport()
-    with vault.staging(study.name) as staging:
+    with plan.vault.staging(study.name) as staging:
         tell = progress or (lambda *_: None)
-        pulled = (source or source_of(site, study.name)).pull(_wanted(study, site, now), staging, tell)
+        pulled = plan.source.pull(_wanted(study, plan, now), staging, tell)
         report.notes += pulled.notes
         report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
         try:
-            table = _table(study, site, pulled, _emptied(staging / "work"), now, report, tell)
+            table = _table(study, plan, pulled, _emptied(staging / "work"), now, report, tell)
         except duckdb.Error as error:  # its text may quote what a patient's record says
             if has_no_room(error):
                 raise OSError(errno.ENOSPC, "no room") from None
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
         if study.imputation == "forward-fill-then-median":
-            table = _imputed(table, study, vault, report)
+            table = _imputed(table, study, plan.vault, report)
         halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
         del table  # it may be large
         yield *halves, report
 
 
-def _wanted(study: Study, site: SiteSettings, now: datetime) -> list[Wanted]:
-    if study.cohort is None or getattr(site.source, "table", None) is not None:
+def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:
+    if study.cohort is None or plan.table_columns:
         return [
             Wanted(TABLE, ("patient", "index_time", *(f.name for f in study.features), study.label.name), None, now)
         ]
-    return wanted_of(study, site.codes, now)
+    return wanted_of(study, plan.maps.codes, now)
 
 
 def _table(
     study: Study,
-    site: SiteSettings,
+    plan: PullPlan,
     pulled: Pulled,
     work: Path,
     now: datetime,
@@ -176,20 +114,20 @@ def _table(
     progress: Progress,
 ) -> pa.Table:
     """The table with `ripe` as its last column."""
-    with open_bench(work, site.timezone) as bench:
+    with open_bench(work, plan.timezone) as bench:
         if pulled.table is not None:
-            return _finished(bench, study, site, pulled.table, report)
-        invalid, report.validated = invalid_ids(pulled.files, site.validation, site.validation_sample)
+            return _finished(bench, study, plan.table_columns or PLAIN_COLUMNS, pulled.table, report)
+        invalid, report.validated = invalid_ids(pulled.files, plan.validation, plan.validation_sample)
         staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
         report.quarantined.update(staged.quarantined)
-        relevant = select_events(bench, staged, study, site.maps, now, work / "relevant")
+        relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant")
         report.quarantined.update(relevant.quarantined)
         report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
         report.watermark = relevant.watermark
         report.quoting = relevant.quoting
         report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
-        built = build(bench, relevant, study, site.largest_table_mib << 20)
+        built = build(bench, relevant, study, plan.largest_table)
         report.index_events, report.left_out = built.index_events, built.left_out
         if built.strangers:
             report.notes.append(f"{built.strangers:,} index events are of patients whom the source does not describe")
@@ -197,11 +135,13 @@ def _table(
 
 
 def _finished(
-    bench: duckdb.DuckDBPyConnection, study: Study, site: SiteSettings, path: Path, report: PullReport
+    bench: duckdb.DuckDBPyConnection,
+    study: Study,
+    columns: tuple[str | None, str | None],
+    path: Path,
+    report: PullReport,
 ) -> pa.Table:
-    own = site.source
-    names = (own.patient_column, own.index_time_column) if isinstance(own, FilesSettings) else PLAIN_NAMES
-    finished = finish(bench, path, study, *names)
+    finished = finish(bench, path, study, *columns)
     report.read[TABLE], report.watermark = finished.rows, finished.watermark
     report.quarantined.update(finished.quarantined)
     report.index_events = finished.table.num_rows
@@ -247,10 +187,6 @@ def _why_empty(report: PullReport) -> str:
     if report.unripe:
         reasons.insert(0, f"{report.unripe:,} not ripe yet")
     return f"of {report.index_events:,} index events: {', '.join(reasons) or 'none'}"
-
-
-def _words(key: str | tuple[str, str]) -> str:
-    return key if isinstance(key, str) else ": ".join(key)
 
 
 def _emptied(folder: Path) -> Path:

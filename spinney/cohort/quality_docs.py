@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from spinney.cohort.vault import CohortRef
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 STYLE = """

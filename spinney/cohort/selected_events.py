@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from spinney.cohort.events import Staged, write_rows
 from spinney.cohort.recipes import DID_NOT_HAPPEN, event_features, unit_of, wanted_of
-from spinney.connectors.duck import instant, text, texts
+from spinney.connectors.duck import text, text_list, timestamp
 from spinney.connectors.units import NO_UNIT, Conversion, conversion
 from spinney.errors import CohortRejected
 from spinney.study.definition import COUNTING, EventFeature
@@ -83,7 +83,7 @@ def select_events(
         event = _mapped(staged.events[kind], codes)
         for reason, count in bench.execute(
             f"SELECT CASE WHEN happened THEN 'in the future' ELSE 'did not happen' END, count(*) FROM ({event}) "
-            f'WHERE NOT (happened AND "time" <= {instant(now)}) GROUP BY 1'
+            f'WHERE NOT (happened AND "time" <= {timestamp(now)}) GROUP BY 1'
         ).fetchall():
             left_out[kind, reason] += count
     _write(bench, [_mapped(staged.events[kind], codes) for kind, codes in present.items()], buckets, now, folder)
@@ -117,13 +117,13 @@ def _create_persons(bench: duckdb.DuckDBPyConnection, staged: Staged) -> None:
 
 def _mapped(file: Path, codes: tuple[str, ...]) -> str:
     """SQL for the good events of one kind in the study's own words."""
-    any_of = f"WHERE code IN ({texts(codes)})" if codes else ""
+    any_of = f"WHERE code IN ({text_list(codes)})" if codes else ""
     return f"""
         SELECT * FROM (
             SELECT patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", recorded, known,
                 end_known, "value",
                 coalesce(w.ours, e.text) AS "text", coalesce(u.ours, nullif(e.unit, ''), a.ours) AS unit,
-                status, "class", status IS NULL OR status NOT IN ({texts(DID_NOT_HAPPEN)}) AS happened
+                status, "class", status IS NULL OR status NOT IN ({text_list(DID_NOT_HAPPEN)}) AS happened
             FROM read_parquet({text(file)}) e
             LEFT JOIN code_map c ON c.theirs = e.code LEFT JOIN code_map w ON w.theirs = e.text
             LEFT JOIN unit_map u ON u.theirs = e.unit
@@ -136,7 +136,7 @@ def _write(bench: duckdb.DuckDBPyConnection, kinds: list[str], buckets: int, now
     if not kinds:
         raise CohortRejected("the source has events that the study asks for", advice="look at what the source delivers")
     events = " UNION ALL ".join(kinds)
-    chosen = f'FROM ({events}) WHERE happened AND "time" <= {instant(now)}'
+    chosen = f'FROM ({events}) WHERE happened AND "time" <= {timestamp(now)}'
     if buckets == 1:  # sharing out keeps one processor busy, the others hardly
         (folder / "bucket=0").mkdir(parents=True)
         written = write_rows(bench, f"SELECT * EXCLUDE (happened) {chosen}", folder / "bucket=0" / "events.parquet")
@@ -152,13 +152,13 @@ def _write(bench: duckdb.DuckDBPyConnection, kinds: list[str], buckets: int, now
 def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime) -> datetime:
     """The newest moment that the data tell of, up to now."""
     newest = ", ".join(
-        f"max({column}) FILTER ({column} <= {instant(now)})" for column in ('"time"', '"until"', "recorded")
+        f"max({column}) FILTER ({column} <= {timestamp(now)})" for column in ('"time"', '"until"', "recorded")
     )
-    moment = bench.execute(
-        f"SELECT greatest({newest}, (SELECT max(died) FILTER (died <= {instant(now)}) FROM person)) "
+    moment: datetime = bench.execute(
+        f"SELECT greatest({newest}, (SELECT max(died) FILTER (died <= {timestamp(now)}) FROM person)) "
         f"FROM read_parquet({text(folder / '*' / '*.parquet')}, hive_partitioning = true)"
     ).fetchall()[0][0]
-    return moment.replace(tzinfo=UTC)  # type: ignore[no-any-return]
+    return moment.replace(tzinfo=UTC)
 
 
 def _look(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, staged: Staged, study: Study) -> None:

@@ -39,7 +39,7 @@ def _summary(feature: Feature, frame: pd.DataFrame, smallest: int) -> FeatureSum
     column = frame[feature.name]
     filled, missing = int(column.notna().sum()), int(column.isna().sum())
     small = 0 < filled < smallest or 0 < missing < smallest  # one of them would tell the other
-    counts = (None, None) if small else (filled, missing)
+    counts: tuple[int | None, int | None] = (None, None) if small else (filled, missing)
     people = frame.loc[column.notna(), "patient"].nunique()
     if feature.kind == "categorical" or people < smallest:
         return FeatureSummary(feature.name, feature.unit, *counts)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.federation.forest_site import rounding_of
 from spinney.forest import codec
 from spinney.rows.cohort import Cohort
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.parts import Part
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 MOST_KEPT = 30  # rounds

@@ -21,28 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from spinney.base import Settings
 from spinney.errors import SourceFailed
+from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
-from spinney.storage.files import is_full, private_folder, write_whole
+from spinney.storage.files import is_full, write_whole
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 PSEUDONYM_BYTES = 16
 LEFT_BEHIND = ("staging", "stores", "handover")
 ACCEPTED = ".accepted"
 CELLS_AT_ONCE = 4_000_000
-
-
-class CohortRef(Settings):
-    """Where a cohort is and what it is; all that may be passed around."""
-
-    path: Path = Field(description="Parquet file in the vault.")
-    rows: int = Field(ge=0, description="How many rows it has.")
-    digest: str = Field(description="SHA-256 of its content, the same for the same rows in any order.")
-    study: str = Field(description="Digest of the study that it was made for.")
-    watermark: datetime | None = Field(None, description="Newest moment that the data tell of.")
 
 
 class Forgotten(NamedTuple):

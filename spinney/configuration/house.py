@@ -80,9 +80,7 @@ class CoordinatorSettings(Settings):
     """Who opens the rounds, and where the exchange is."""
 
     name: FileName = Field(description="The coordinator's name in the study's roster.")
-    home: Path = Field(
-        Path(), description="Private folder for keys, papers and the audit log; empty: beside this file."
-    )
+    home: Path = Field(Path("home"), description="The house's private folder; it holds everything that Spinney keeps.")
     exchange: ExchangeAccess = Field(description="The mailbox between the houses.")
     start_sites: dict[Name, str] = Field(
         {}, description="Site -> its deployment on a Prefect server that all share, such as ash: site-round/ash-heart."

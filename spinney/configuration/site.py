@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
-from sqlalchemy import make_url
 
 from spinney.base import FileName, Settings
 from spinney.cohort.vault import Vault
@@ -18,30 +19,27 @@ from spinney.configuration.house import (
     RegistrySettings,
     anchored_exchange,
 )
-from spinney.configuration.scores import ScoresSettings, ScoresTable
 from spinney.configuration.study_file import read_settings
 from spinney.connectors.dask_cluster import DaskSettings
 from spinney.connectors.fhir.check import Extent
-from spinney.connectors.sources import Source
-from spinney.connectors.sources.fhir_bulk import FhirBulk, FhirBulkSettings
-from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
-from spinney.connectors.sources.files import Files, FilesSettings
-from spinney.connectors.sources.sql import Sql, SqlSettings
+from spinney.connectors.sources import SourceSettings, Surroundings
+from spinney.plugins import SOURCES
+from spinney.scoring.settings import ScoresSettings, ScoresTable
 
 if TYPE_CHECKING:
-    from spinney.cohort.selected_events import Maps
+    from spinney.cohort.pull import PullPlan
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-AnySource = Annotated[FilesSettings | SqlSettings | FhirRestSettings | FhirBulkSettings, Field(discriminator="kind")]
+AnySource: Any = Annotated[reduce(or_, SOURCES.values()), Field(discriminator="kind")]
 
 
 class SiteSettings(Settings):
     """What only this site knows."""
 
     name: FileName = Field(description="The site's name in the study's roster.")
-    home: Path = Field(Path(), description="Folder for the vault; empty: where site.yaml is.")
+    home: Path = Field(Path("home"), description="The house's private folder; it holds everything that Spinney keeps.")
     timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
-    source: AnySource = Field(description="Where the data are: kind files, sql, fhir-rest or fhir-bulk.")
+    source: AnySource = Field(description=f"Where the data are: kind {', '.join(SOURCES)}.")
     codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
     units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
     assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
@@ -66,14 +64,28 @@ class SiteSettings(Settings):
     prefect: PrefectSettings = Field(PrefectSettings(), description="How Prefect runs this site's flows.")
 
     @property
-    def maps(self) -> Maps:
-        from spinney.cohort.selected_events import Maps  # brings DuckDB, and most commands only read the settings
-
-        return Maps(self.codes, self.units, self.assumed_units)
-
-    @property
     def vault(self) -> Vault:
         return Vault(self.home)
+
+    def surroundings(self, study: str) -> Surroundings:
+        """What the source may know of this site, for a study (by name)."""
+        return Surroundings(self.timezone, lambda: self.vault.store(study))
+
+    def pull_plan(self, study: str) -> PullPlan:
+        """All that a pull for a study (by name) may touch."""
+        from spinney.cohort.pull import PullPlan  # brings DuckDB, and most commands only read the settings
+        from spinney.cohort.selected_events import Maps
+
+        return PullPlan(
+            source=self.source.open(self.surroundings(study)),
+            table_columns=self.source.table_columns,
+            vault=self.vault,
+            timezone=self.timezone,
+            maps=Maps(self.codes, self.units, self.assumed_units),
+            validation=self.validation,
+            validation_sample=self.validation_sample,
+            largest_table=self.largest_table_mib << 20,
+        )
 
 
 def read_site(path: str | Path) -> SiteSettings:
@@ -82,18 +94,6 @@ def read_site(path: str | Path) -> SiteSettings:
     folder = Path(path).resolve().parent
     anchored: SiteSettings = _anchored(site, folder)
     return anchored
-
-
-def source_of(site: SiteSettings, study: str) -> Source:
-    """The source of a site, for a study (by name)."""
-    settings = site.source
-    if isinstance(settings, FilesSettings):
-        return Files(settings)
-    if isinstance(settings, SqlSettings):
-        return Sql(settings, site.timezone)
-    if isinstance(settings, FhirRestSettings):
-        return FhirRest(settings)
-    return FhirBulk(settings, site.vault.store(study))
 
 
 def _anchored(settings: Any, folder: Path) -> Any:
@@ -105,10 +105,8 @@ def _anchored(settings: Any, folder: Path) -> Any:
             changes[name] = folder / value
         elif isinstance(value, ExchangeAccess):
             changes[name] = anchored_exchange(value, folder)
+        elif isinstance(value, SourceSettings | ScoresTable):
+            changes[name] = value.anchored(folder)
         elif isinstance(value, BaseModel):
             changes[name] = _anchored(value, folder)
-    if isinstance(settings, SqlSettings | ScoresTable):
-        url = make_url(settings.url)
-        if url.get_backend_name() == "sqlite" and url.database:
-            changes["url"] = str(url.set(database=str(folder / url.database)))
     return settings.model_copy(update=changes)

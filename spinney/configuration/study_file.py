@@ -128,10 +128,10 @@ def _plain(value: Any) -> Any:
 class _Dumper(yaml.SafeDumper):
     """Lists in one line, and quotes wherever our own reader would see a number."""
 
-    def represent_list(self, data: list[Any]) -> yaml.Node:
+    def represent_list(self, data: Iterable[Any]) -> yaml.SequenceNode:
         return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
 
-    def represent_str(self, data: str) -> yaml.Node:
+    def represent_str(self, data: str) -> yaml.ScalarNode:
         escaped = any(odd in data for odd in "\x85\u2028\u2029")  # line ends that PyYAML would fold into spaces
         return self.represent_scalar("tag:yaml.org,2002:str", data, style='"' if escaped else None)
 

@@ -34,11 +34,12 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML's way to leave the inherited ones out)
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark: yaml.Mark | None = event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise _NotAllowed(problem="aliases (*name) are not allowed; write it out", problem_mark=event.start_mark)
+            raise _NotAllowed(problem="aliases (*name) are not allowed; write it out", problem_mark=mark)
         if getattr(event, "tag", None) is not None:
-            raise _NotAllowed(problem=f"the tag {event.tag} is not allowed", problem_mark=event.start_mark)
+            raise _NotAllowed(problem=f"the tag {event.tag} is not allowed", problem_mark=mark)
         return super().compose_node(parent, index)
 
 

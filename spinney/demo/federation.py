@@ -15,8 +15,8 @@ import yaml
 from spinney.configuration.study_file import write_study
 from spinney.house.approvals import Approvals
 from spinney.house.keys import KeyRing
-from spinney.house.roster import Roster, admit, found, invite, join
-from spinney.storage.files import private_folder
+from spinney.house.roster import Roster, admit, found_roster, invite, join
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 COORDINATOR = "coordinator"
@@ -65,7 +65,7 @@ def found_village(folder: Path, study: Study, sites: Mapping[str, Plain], exchan
 
 def _roster(village: Village, study: Study, url: str) -> Roster:
     host = KeyRing(private_folder(village.home(COORDINATOR))).create()
-    roster = found(study.name, COORDINATOR, host)
+    roster = found_roster(study.name, COORDINATOR, host)
     for name in village.sites:
         invited = invite(roster, study.digest, name, url, host)
         Approvals(private_folder(village.home(name)), study.name).keep_invite(invited)

@@ -25,7 +25,7 @@ from pathlib import Path
 PATIENCE = 20.0
 
 
-def guarded(command: Sequence[str | Path]) -> list[str]:
+def under_guard(command: Sequence[str | Path]) -> list[str]:
     """The command under guard; its holder gives it `stdin=PIPE` and a session of its own."""
     return [sys.executable, "-I", "-S", __file__, "run", *map(str, command)]
 

@@ -110,7 +110,7 @@ def _events(frame: pd.DataFrame, people: People, names: list[str]) -> pd.DataFra
     frame = frame[alive].sort_values(["day", "patient"], kind="stable", ignore_index=True)
     rows = {
         "number": np.arange(len(frame)),
-        "patient": pd.Categorical.from_codes(frame["patient"], names),
+        "patient": pd.Categorical.from_codes(frame["patient"].to_numpy(), pd.Index(names)),
         "time": _moments(frame["day"].to_numpy()),
         "recorded": _moments(frame["known"].to_numpy()),
     }

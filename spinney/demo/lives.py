@@ -67,7 +67,7 @@ def live(hospital: Hospital, seed: int) -> tuple[People, Stays]:
 
 
 def chance(log_odds: Array) -> Array:
-    return 1 / (1 + np.exp(-log_odds))
+    return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
 def _people(hospital: Hospital, random: np.random.Generator) -> People:
@@ -153,7 +153,7 @@ def _prescribed(hospital: Hospital, people: People, random: np.random.Generator)
 def _risk(people: People, left: Array, recent: Array, drugs: dict[str, Array]) -> Array:
     """Log-odds of being back within 30 days, apart from the hospital's own."""
     ill = people.conditions
-    return (
+    log_odds: Array = (
         0.45 * people.illness
         + 1.0 * left
         + 0.45 * people.kidneys
@@ -164,6 +164,7 @@ def _risk(people: People, left: Array, recent: Array, drugs: dict[str, Array]) -
         - 0.4 * drugs["lisinopril"]
         - 0.3 * drugs["spironolactone"]
     )
+    return log_odds
 
 
 def _with_deaths(people: People, died: Array) -> People:

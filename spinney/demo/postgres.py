@@ -34,7 +34,7 @@ def postgres_server() -> Iterator[URL]:
     before = os.environ.get("XDG_RUNTIME_DIR")
     os.environ["XDG_RUNTIME_DIR"] = folder  # pgserver asks for it when it is imported
     try:
-        import pgserver
+        from pgserver.postgres_server import get_server
     except ImportError:
         shutil.rmtree(folder)
         raise NoPostgres("the demo needs PostgreSQL from the package registry: pip install 'spinney[demo]'") from None
@@ -46,7 +46,7 @@ def postgres_server() -> Iterator[URL]:
     note(Path(folder) / HOLDER, os.getpid())
     guard = sweeper(Path(folder) / PID_FILE, Path(folder))
     try:
-        server = pgserver.get_server(Path(folder) / "data", cleanup_mode="stop")
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
         host = server.get_uri().rpartition("host=")[2]
         try:
             yield URL.create("postgresql+psycopg", username="postgres", database="postgres", query={"host": host})

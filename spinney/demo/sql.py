@@ -97,7 +97,8 @@ def _tables(history: MadeUpHistory) -> dict[str, pd.DataFrame]:
 
 
 def _local(times: pd.Series, zone: str) -> pd.Series:
-    return times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.strftime("%Y-%m-%d %H:%M:%S")
+    local: pd.Series[str] = times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.strftime("%Y-%m-%d %H:%M:%S")
+    return local
 
 
 def _fill(engine: Engine, table: str, rows: pd.DataFrame) -> None:
@@ -107,7 +108,7 @@ def _fill(engine: Engine, table: str, rows: pd.DataFrame) -> None:
         return
     with engine.begin() as connection:  # COPY is many times faster than INSERT
         cursor: Any = connection.connection.cursor()
-        with cursor.copy(f"COPY {table} ({', '.join(rows)}) FROM STDIN (FORMAT csv)") as copy:
+        with cursor.copy(f"COPY {table} ({', '.join(rows.columns)}) FROM STDIN (FORMAT csv)") as copy:
             buffer = io.StringIO()
             rows.to_csv(buffer, index=False, header=False)
             copy.write(buffer.getvalue())

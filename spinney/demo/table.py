@@ -32,7 +32,7 @@ def finished_table(history: MadeUpHistory, study: Study) -> pd.DataFrame:
         with open_bench(folder) as bench:
             staged = stage(bench, Pulled(files), folder)
             relevant = select_events(bench, staged, study, maps_of(history), now, folder / "relevant")
-            table = build(bench, relevant, study).table.to_pandas()
+            table: pd.DataFrame = build(bench, relevant, study).table.to_pandas()
     return table[table["ripe"]].drop(columns="ripe").reset_index(drop=True)
 
 

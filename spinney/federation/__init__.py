@@ -3,6 +3,6 @@
 seam                            a program that asks, a site that answers
 messages, disclosure            what passes between houses, and what may
 secure_sum, summing, tally      the counts of all sites, and nobody's in particular
-gathering, forest_site          both halves of every algorithm that exchanges forests
+welcome, gathering, forest_site          both halves of every algorithm that exchanges forests
 scoring, filling                weights and means by secure sums
 """

@@ -27,7 +27,8 @@ from spinney.federation.messages import (
     Signature,
     Verdict,
 )
-from spinney.federation.seam import Decline, Message, Parcel
+from spinney.federation.seam import Decline, Message, MessageKind, Parcel
+from spinney.plugins import ALGORITHMS
 from spinney.rows.describe import MEAN_STEPS, VECTOR_DECIMALS
 from spinney.rows.encode import columns_of
 from spinney.study.study import Study
@@ -38,9 +39,13 @@ MOST_ROWS = 10**9  # by which counts are given their bits
 
 
 @singledispatch
-def check_message(reply: Message, study: Study) -> None:  # noqa: ARG001
+def check_message(reply: Message, study: Study) -> None:
     """Refuse a site's message that says more than the study allows, or something that can't be."""
-    raise Refused(f"{type(reply).__name__} is no message that a site may send")
+    brought: tuple[MessageKind, ...] = ALGORITHMS[study.algorithm.name].messages
+    check = next((one.check for one in brought if one.kind is type(reply)), None)
+    if check is None:
+        raise Refused(f"{type(reply).__name__} is no message that a site may send")
+    check(reply, study)
 
 
 @check_message.register

@@ -36,8 +36,8 @@ from spinney.federation.summing import (
     check_participants,
     hide,
     masked_total,
-    release,
-    sign,
+    release_sum,
+    sign_roll,
     well_formed,
 )
 from spinney.rows.describe import (
@@ -170,11 +170,11 @@ class FillingSite(SitePart):
 
     def fill_sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
-        return sign(self.house, order, PREFIX)
+        return sign_roll(self.house, order, PREFIX)
 
     def fill_release(self, order: ReleaseOrder) -> Message:
         """Let the sum be opened, once."""
-        return release(self.house, order, PREFIX)
+        return release_sum(self.house, order, PREFIX)
 
     def fill_ring(self, order: RingOrder) -> Message:
         """Add to the packet that comes by; at the end the first site takes its noise off."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.choice import metrics
+from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.choice.validate import folds_of
 from spinney.errors import Declined, Refused, TreeRefused
@@ -34,7 +35,7 @@ from spinney.forest import codec
 from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import grow, tune
 from spinney.forest.score import Counts, abstains, fold_counts
-from spinney.forest.tree import Forest, join
+from spinney.forest.tree import Forest, join_forests
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
 from spinney.rows.parts import folds
@@ -161,7 +162,7 @@ class ForestSite(FillingSite):
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
         pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
-        outcome = Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent).outcome()
+        outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         house.outcome = replace(outcome, map=order.map)
         if not house.study.privacy.share_metrics:
             return Done({})
@@ -217,7 +218,7 @@ class ForestSite(FillingSite):
             if len(taken) != len(forest):
                 raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
             parts.append(forest.take(np.flatnonzero(taken)))
-        joined = join(parts)
+        joined = join_forests(parts)
         if len({*joined.digests}) != len(joined):
             raise Refused("the manifest names one tree twice")
         return joined
@@ -229,7 +230,7 @@ class ForestSite(FillingSite):
         common = self.manifest_forest(manifest)
         known = {*common.digests}
         left = [place for place, digest in enumerate(mine.digests) if digest not in known]
-        forest = join([common, mine.take(left)]) if left else common
+        forest = join_forests([common, mine.take(left)]) if left else common
         owners = (*manifest.owners, *[house.name] * len(left))
         unseen = house.memory["unseen"][:, [*np.flatnonzero(manifest.of(house.name)), *left]]
         if house.memory.get("scored") == manifest.digest and not left:

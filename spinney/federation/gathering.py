@@ -16,7 +16,6 @@ from spinney.federation.messages import (
     Description,
     GrownForest,
     GrowOrder,
-    Invitation,
     Manifest,
     Verdict,
     Weights,
@@ -38,18 +37,6 @@ class Cluster:
     manifest: Manifest
     scorers: Mapping[str, Mapping[str, NDArray[np.bool_]]]  # site -> owner -> trees that it can score
     trees: Mapping[str, str]  # owner -> what its trees are called together
-
-
-def welcome(federation: Federation, study: Study) -> dict[str, Description]:
-    """Ask who takes part; void below the quorum. Means over all sites come first, where the study fills with them."""
-    invitation = Invitation(federation.round)
-    if study.imputation == "federated-means":
-        from spinney.federation.filling import federated_means  # it adds up as the algorithms do, which need this file
-
-        invitation = Invitation(federation.round, federated_means(federation, study))
-    joined = ask(federation, "join", dict.fromkeys(federation.sites, invitation), Description)
-    require(federation, study)
-    return joined
 
 
 def require(federation: Federation, study: Study) -> None:

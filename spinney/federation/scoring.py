@@ -38,8 +38,8 @@ from spinney.federation.summing import (
     check_order,
     hide,
     masked_total,
-    release,
-    sign,
+    release_sum,
+    sign_roll,
     well_formed,
 )
 from spinney.forest.score import Counts, abstains
@@ -86,11 +86,11 @@ class ScoringSite(ForestSite):
 
     def sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""
-        return sign(self.house, order)
+        return sign_roll(self.house, order)
 
     def release(self, order: ReleaseOrder) -> Message:
         """Let one sum be opened, once, if everybody on the list has signed it."""
-        return release(self.house, order, guarded=True)
+        return release_sum(self.house, order, guarded=True)
 
     def ring(self, order: RingOrder) -> Message:
         """Add this house's counts to every packet that comes by; at the end take the own noise off the own packet."""

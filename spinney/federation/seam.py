@@ -157,15 +157,28 @@ class SitePart(ABC):
 
 
 @dataclass(frozen=True)
+class MessageKind:
+    """A kind of message that an algorithm brings along."""
+
+    kind: type[Message]
+    words: str
+    """What it is, for a data-protection officer: `how often each tree is right at one house, hidden`."""
+    check: Callable[[Any, Study], None] | None = None
+    """Refused if a site says more with it than the study allows; None: only the coordinator sends it."""
+
+
+@dataclass(frozen=True)
 class Algorithm:
     """What a file in `spinney/algorithms` offers: settings, a part for the site, a program for the coordinator.
 
-    The program runs the round and returns the digest of the common model.
+    The program runs the round and returns the digest of the common model. What passes between the two is in
+    `spinney.federation.messages`, or brought along in `messages`.
     """
 
     settings: type[Settings]
     site_part: type[SitePart]
     coordinate: Callable[[Federation, Study], str]
+    messages: tuple[MessageKind, ...] = ()
 
 
 def content_digest(content: bytes) -> str:

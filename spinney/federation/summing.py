@@ -83,7 +83,7 @@ def hide(
     return masked
 
 
-def sign(house: SiteContext, order: SignOrder, prefix: str = "") -> Signature:
+def sign_roll(house: SiteContext, order: SignOrder, prefix: str = "") -> Signature:
     """Sign a list only if it has what this house sent."""
     own = house.recall(f"{prefix}reply")
     roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), order.answers)
@@ -92,7 +92,7 @@ def sign(house: SiteContext, order: SignOrder, prefix: str = "") -> Signature:
     return Signature(house.sign(roll.words()))
 
 
-def release(house: SiteContext, order: ReleaseOrder, prefix: str = "", *, guarded: bool = False) -> ReleasedSeed:
+def release_sum(house: SiteContext, order: ReleaseOrder, prefix: str = "", *, guarded: bool = False) -> ReleasedSeed:
     """Let one sum be opened, once, if everybody on the list that this house has signed has signed it, too."""
     answers = house.recall(f"{prefix}signed").split("\n")
     roll = Roll.of(Binding.read(house.recall(f"{prefix}asking")), answers)

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, Ints, join, right_children, subtree_ends
+from spinney.forest.tree import LEAF, Forest, Ints, join_forests, right_children, subtree_ends
 from spinney.rows.encode import Matrix
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def export_forest(
         delayed(export_tree)(tree, counts[patients], X, y, patients, floor=floor, rounding=rounding)
         for tree, counts in zip(trees, drawn, strict=True)
     )
-    return join(exported)
+    return join_forests(exported)
 
 
 def export_tree(

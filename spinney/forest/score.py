@@ -50,7 +50,10 @@ def fold_counts(
     counted: NDArray[np.bool_] | None = None,
     jobs: int = 1,
 ) -> Counts:
-    """The same by fold (repeats x folds x trees x 4); `fold` (repeats x rows) says which. Rows are walked once."""
+    """Confusion counts of every tree by fold (repeats x folds x trees x 4); `fold` (repeats x rows) says which.
+
+    Rows are walked once.
+    """
     walker, says_yes = Walker(forest, len(present)), forest.probability > 0.5
     total = np.zeros((len(forest), len(fold) * folds * 4), dtype=np.int64)
     for start in range(0, len(X), BLOCK_ROWS):
@@ -73,7 +76,7 @@ def stream_counts(
     *,
     jobs: int = 1,
 ) -> Counts:
-    """The same over any number of rows, a block of (X, y, counted) at a time."""
+    """Confusion counts of every tree over any number of rows, a block of (X, y, counted) at a time."""
     walker = Walker(forest, len(present))
     says_yes = forest.probability > 0.5
     total = np.zeros((len(forest), 4), dtype=np.int64)

@@ -91,7 +91,7 @@ class Forest:
         return tuple(_digest(tree) for tree in self)
 
 
-def join(forests: Sequence[Forest]) -> Forest:
+def join_forests(forests: Sequence[Forest]) -> Forest:
     """One forest of all trees of some forests."""
     if not forests:
         return Forest(np.empty(0, np.int16), np.empty(0), np.empty(0, bool), np.empty(0))

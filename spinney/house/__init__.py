@@ -7,5 +7,5 @@ keys, roster, renewal, joining           who takes part, and by which keys
 approvals, admission, withdrawal         what people here decided
 audit                                    what left this house and what came
 champion                                 the model in use takes part in the choice
-doctor, doctor_reach                     is this house fit for the night
+patients                                 what all of them may ask about patients, whose vault they can't open
 """

@@ -23,7 +23,8 @@ from spinney.connectors.exchange.address import check_name
 from spinney.errors import SpinneyError, StudyInvalid
 from spinney.house.audit import Audit, AuditEntry
 from spinney.house.roster import Changes, Digest, Invite, Roster, RosterRefused, accept, read_document, write_document
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 

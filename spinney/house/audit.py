@@ -24,6 +24,7 @@ from pydantic import Field
 
 from spinney.base import Settings
 from spinney.errors import SpinneyError
+from spinney.plugins import ALGORITHMS
 from spinney.storage import locks
 from spinney.storage.files import room_in, write_whole
 
@@ -50,7 +51,6 @@ WHAT = {
     "OwnWeights": "the weights of this house's trees",
     "Weights": "the weights of the round's trees, and where the houses lie on a map; the end of the round",
     "Done": "that a house has its model, with its test figures if the study says so",
-    "CombineOrder": "where the other houses' models are, and how many rows they come from",
     "EnrolOrder": "the question whether a house takes part in the averages of all houses",
     "Enrolment": "the number of rows (rounded), which variables there are, and a public key",
     "FillOrder": "the order to tell averages, hidden among these houses",
@@ -100,8 +100,15 @@ class AuditEntry(Settings):
         """For people."""
         if self.words:
             return self.words
-        what = WHAT.get(self.kind, self.kind)
-        return f"{IN_WORDS.get(self.direction, 'Noted about')} {self.peer or 'everybody'}: {what}."
+        return f"{IN_WORDS.get(self.direction, 'Noted about')} {self.peer or 'everybody'}: {what_is(self.kind)}."
+
+
+def what_is(kind: str) -> str:
+    """A kind of message, refusal or decision in words; its name where there are none."""
+    if kind in WHAT:
+        return WHAT[kind]
+    brought = (one for algorithm in ALGORITHMS.values() for one in algorithm.messages)
+    return next((one.words for one in brought if one.kind.__name__ == kind), kind)
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spinney.choice.incumbent import Incumbent
-from spinney.cohort.tree_membership import forget_grown, remember_grown, unseen_by
-from spinney.cohort.vault import CohortRef, Vault
 from spinney.connectors.mlflow import CHAMPION, Registry, Version
+from spinney.house.patients import PatientAccess
 from spinney.rows.cohort import Cohort
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 PINNED = "champion"
 
 
 def incumbent_of(
-    registry: Registry, home: Path, study: Study, site: str, memory: MutableMapping[str, Any], cohort: CohortRef
+    registry: Registry,
+    patients: PatientAccess,
+    study: Study,
+    site: str,
+    memory: MutableMapping[str, Any],
+    cohort: CohortRef,
 ) -> Incumbent | None:
     """The champion when the round began, also where a restart finds that it has been replaced since."""
     version = _pinned(registry, study, memory)
@@ -28,18 +32,17 @@ def incumbent_of(
     model = registry.model(version)
     own = np.flatnonzero(np.asarray(model.owners_) == site)
     trees = [model.forest_.digests[place] for place in own]
-    unseen = unseen_by(Vault(home), study.name, trees, cohort)
+    unseen = patients.unseen_by(trees, cohort)
     return Incumbent(str(version.number), model, own, unseen, _promise(registry, version, study))
 
 
 def after_the_round(
-    registry: Registry, home: Path, study: Study, round_: int, memory: MutableMapping[str, Any], cohort: CohortRef,
-    rows: Cohort,
+    registry: Registry, patients: PatientAccess, study: Study, round_: int, memory: MutableMapping[str, Any],
+    cohort: CohortRef, rows: Cohort,
 ) -> None:  # fmt: skip
     """Remember whom tonight's own trees have seen, and forget what no model needs any more."""
-    vault = Vault(home)
-    remember_grown(vault, study, round_, memory, rows, cohort)
-    forget_grown(vault, study.name, {one.round for one in registry.versions(study.name) if one.aliases})
+    patients.remember_grown(round_, memory, rows, cohort)
+    patients.forget_grown({one.round for one in registry.versions(study.name) if one.aliases})
 
 
 def _pinned(registry: Registry, study: Study, memory: MutableMapping[str, Any]) -> Version | None:

@@ -24,7 +24,8 @@ from spinney.house import envelopes as security
 from spinney.house.audit import Audit, AuditEntry
 from spinney.house.envelopes import EnvelopeRefused, MessageId, UnknownSender
 from spinney.house.keys import Identity, RoundKey
-from spinney.storage.files import private_folder, sync_folder, write_whole
+from spinney.storage.files import sync_folder, write_whole
+from spinney.storage.private import private_folder
 
 PARCEL = "parcel-"
 SPARES = 3

@@ -14,7 +14,8 @@ from spinney.house.channel import addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, is_of_another_study
 from spinney.house.nights import HouseNights
 from spinney.house.renewal import effective_roster
-from spinney.house.rounds import LARGEST_NOTE, CoordinatorSession, Over, Through, directly
+from spinney.house.round_messages import Over
+from spinney.house.rounds import LARGEST_NOTE, CoordinatorSession, Through, directly
 
 
 @dataclass(frozen=True)

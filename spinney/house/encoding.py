@@ -16,15 +16,15 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from importlib import import_module
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgpack
 import numpy as np
 
 from spinney.errors import Refused
-from spinney.federation.seam import Message
+from spinney.federation.seam import Decline, Message
 from spinney.house.encoding_arrays import FORMS
+from spinney.plugins import ALGORITHMS
 
 LARGEST = 32 * 1024 * 1024
 MOST_DIMENSIONS = 4
@@ -57,7 +57,8 @@ def encode_message(message: Message) -> bytes:
     packer.pack_array_header(2)
     packer.pack(kind)
     _codec(type(message)).write(packer, message)
-    return packer.bytes()
+    written: bytes = packer.bytes()
+    return written
 
 
 def decode_message(data: bytes) -> Message:
@@ -81,7 +82,8 @@ def pack(plain: Any) -> bytes:
     """Any dataclass of plain fields that both sides know."""
     packer = msgpack.Packer(autoreset=False)
     _codec(type(plain)).write(packer, plain)
-    return packer.bytes()
+    written: bytes = packer.bytes()
+    return written
 
 
 def unpack(data: bytes, kind: type[Plain]) -> Plain:
@@ -116,22 +118,21 @@ def unsqueeze(letter: bytes) -> bytes:
 
 @cache
 def kinds() -> dict[str, type[Message]]:
-    """Every kind of message that Spinney's own modules define, by name."""
-    for module in (
-        "spinney.federation.messages",
-        "spinney.algorithms",
-    ):  # not at the top: keys and rosters need no scikit-learn
-        import_module(module)
-    found: dict[str, type[Message]] = {}
-    waiting = list(Message.__subclasses__())
-    while waiting:
-        kind = waiting.pop()
-        waiting += kind.__subclasses__()
-        if not kind.__module__.startswith("spinney."):
-            continue
-        if found.setdefault(kind.__name__, kind) is not kind:
-            raise TypeError(f"two kinds of message are called {kind.__name__}")
+    """Every kind of message by name: those that all algorithms share, and those that they bring along.
+
+    Of two with one name nobody could tell which is meant. Ours stay; the algorithm that brings another is refused.
+    """
+    from spinney.federation import messages  # not at the top: keys and rosters need no scikit-learn
+
+    found = {kind.__name__: kind for kind in (*vars(messages).values(), Decline) if _is_kind(kind)}
+    for algorithm in ALGORITHMS.values():
+        for brought in algorithm.messages:
+            found.setdefault(brought.kind.__name__, brought.kind)
     return found
+
+
+def _is_kind(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -201,8 +202,7 @@ class _Codec:
     read: Callable[[_Reader], Any]
 
 
-@cache
-def _codec(hint: Any) -> _Codec:
+def _codec_of(hint: Any) -> _Codec:
     origin, inner = get_origin(hint), get_args(hint)
     if hint in FIRST_BYTES:
         return _scalar(hint)
@@ -221,6 +221,9 @@ def _codec(hint: Any) -> _Codec:
     if is_dataclass(hint) and isinstance(hint, type):
         return _dataclass(hint)
     raise TypeError(f"{hint} can't travel; see spinney/house/encoding.py for what can")
+
+
+_codec: Callable[[Any], _Codec] = cache(_codec_of)
 
 
 def _scalar(kind: type[Any]) -> _Codec:

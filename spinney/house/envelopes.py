@@ -48,11 +48,10 @@ from spinney.house.keys import (
     KeysUnusable,
     RoundKey,
     agree,
-    locked,
-    read_private,
     verify,
 )
 from spinney.storage.files import write_whole
+from spinney.storage.private import locked, read_private
 
 LARGEST = 128 * 1024 * 1024
 MAGIC, VERSION = b"SPNE", 3

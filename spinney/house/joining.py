@@ -14,7 +14,7 @@ from spinney.house.approvals import Approvals, NotApproved, decided, known_in
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.renewal import key_in_use, publish_roster
 from spinney.house.roster import Invite, Joining, Roster, RosterRefused, Rotation, RotationRefused
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
 
@@ -30,7 +30,7 @@ def found_study(approvals: Approvals, exchange: Exchange, me: str, file: Path, b
     """Pin the study, and found its roster if there is none."""
     study = approvals.approve_study(file, by)
     if approvals.newest is None:
-        publish_roster(approvals, exchange, documents.found(study.name, me, KeyRing(approvals.home).identity()))
+        publish_roster(approvals, exchange, documents.found_roster(study.name, me, KeyRing(approvals.home).identity()))
         approvals.put_in_force(1)
     return study
 
@@ -75,7 +75,7 @@ def rotated(approvals: Approvals, rotation: Rotation) -> tuple[str, Roster] | No
 
 
 def rotated_everywhere(home: Path, rotation: Rotation) -> dict[str, tuple[str, Roster]]:
-    """The same in every study of this coordinator."""
+    """Every study of this coordinator whose roster lists the key that a house replaces, with the new roster."""
     found = {study: rotated(Approvals(home, study), rotation) for study in known_in(home)}
     hits = {study: one for study, one in found.items() if one is not None}
     if not hits:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,14 +17,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from spinney.errors import Refused, SpinneyError
-from spinney.storage import locks
 from spinney.storage.files import write_whole
+from spinney.storage.private import locked, read_private
 
 KEY_VARIABLE = "SPINNEY_SIGNING_KEY"
 
 
 class KeysUnusable(SpinneyError):
-    """A key is missing, damaged or open to others; the message says what to do."""
+    """A key is missing or damaged; the message says what to do."""
 
 
 class KeyRefused(Refused):
@@ -166,36 +165,3 @@ def agree(private: X25519PrivateKey, public: bytes, owner: str) -> bytes:
         return private.exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:  # a wrong length, or a low-order point that would make the secret known to everybody
         raise KeyRefused(f"the round key of {owner} is no proper X25519 key; {owner} has to make a new one") from None
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Files that only this house reads
-
-
-def private_folder(folder: Path) -> Path:
-    """A folder of mode 0700, and so are those above it that weren't there."""
-    locks.need_posix()
-    if not folder.parent.exists():
-        private_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return _refuse_open(folder, "700")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One process of this house at a time; the lock goes with the process that holds it."""
-    with locks.in_turn(private_folder(folder) / ".lock"):
-        yield
-
-
-def read_private(path: Path) -> bytes:
-    """A file's bytes, if nobody else could have read or changed them."""
-    _refuse_open(path.parent, "700")
-    return _refuse_open(path, "600").read_bytes()
-
-
-def _refuse_open(path: Path, wanted: str) -> Path:
-    mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
-        raise KeysUnusable(f"{path} is open to others (mode {mode:04o}); run: chmod {wanted} {path}")
-    return path

@@ -26,7 +26,8 @@ from spinney.house.envelopes import Rounds
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster
 from spinney.storage import locks
-from spinney.storage.files import RoundState, private_folder, write_whole
+from spinney.storage.files import RoundState, write_whole
+from spinney.storage.private import private_folder
 
 RESULT = re.compile(r"^[1-9][0-9]{0,8}\.json$")
 
@@ -113,7 +114,10 @@ class HouseNights:
         return self.exchange.expire(oldest, self.study.name, sender)
 
     def tidy_exchange(self, *, everybodys: bool = False) -> list[str]:
-        """The same for this house, and for all others if they let it; what stays, and why. It costs nobody a night."""
+        """Delete old messages of this house, and of all others if they let it; says what stays, and why.
+
+        It costs nobody a night.
+        """
         try:
             others = set(self.exchange.senders(self.study.name)) - {self.name} if everybodys else set()
         except ExchangeError as reason:

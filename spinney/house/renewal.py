@@ -187,7 +187,7 @@ def renew_roster(approvals: Approvals, exchange: Exchange, me: str) -> list[str]
 
 
 def look_for_rosters(approvals: Approvals, exchange: Exchange, me: str) -> tuple[list[str], Roster | None]:
-    """The same, and the newest roster that people have to look at."""
+    """What was accepted by itself, and the newest roster that people have to look at."""
     notes: list[str] = []
     offered: list[Roster] = []
     try:

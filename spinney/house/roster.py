@@ -157,7 +157,7 @@ class Changes:
 # The coordinator's side
 
 
-def found(study: str, coordinator: str, identity: Identity) -> Roster:
+def found_roster(study: str, coordinator: str, identity: Identity) -> Roster:
     """The first version: nobody but the coordinator."""
     members = {coordinator: identity.public.hex()}
     return Roster(study=study, version=1, coordinator=coordinator, members=members).signed(identity)

@@ -17,13 +17,12 @@ from typing import Any
 
 import msgpack
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.incumbent import Incumbent
 from spinney.choice.personalise import Outcome
 from spinney.errors import Refused, RoundVoid, in_short
 from spinney.federation import disclosure
 from spinney.federation.messages import Description, Done, Enrolment
-from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, content_digest, key_words
+from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, SitePart, content_digest, key_words
 from spinney.forest.grow import Spread
 from spinney.house import encoding as wire
 from spinney.house.channel import PARCEL, RoundChannel
@@ -32,6 +31,7 @@ from spinney.house.envelopes import LARGEST, NotForUs
 from spinney.house.keys import check_round_key, verify
 from spinney.house.round_messages import Ask, Opening, Over, ask_name, orders_of
 from spinney.house.step_titles import title
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.study.study import Study
 
@@ -254,7 +254,7 @@ class SiteSession:
         self._house.spread = spread
         self._post.peers = self._house.cards
         memory.setdefault("key", channel.key.private.private_bytes_raw())
-        self._part = ALGORITHMS[study.algorithm.name].site_part(self._house)
+        self._part: SitePart = ALGORITHMS[study.algorithm.name].site_part(self._house)
 
     @property
     def outcome(self) -> Outcome | None:
@@ -284,16 +284,10 @@ class SiteSession:
             number += 1
 
     def _await_opening(self, patience: timedelta) -> Opening:
-        found: list[bytes] = []
-
-        def look() -> int:
-            content = self._look("opening")
-            found.extend([] if content is None else [content])
-            return 1 - len(found)
-
-        if self.channel.exchange.poll(look, patience, self.channel.clock):
+        found = self.channel.exchange.wait_until(lambda: self._look("opening"), patience, self.channel.clock)
+        if found is None:
             raise RoundVoid(f"{self.coordinator} has sent no opening in time; this house keeps the model that it has")
-        opening = self._unpacked("opening", found[0], Opening)
+        opening = self._unpacked("opening", found, Opening)
         if (opening.round, opening.study) != (self.channel.round, self.study.digest):
             raise Refused("the opening is of another round or study")
         return opening
@@ -347,20 +341,20 @@ class SiteSession:
 
     def _next(self, number: int, patience: timedelta) -> Ask | Over:
         """What the coordinator says next: the ask of this number, or that it is over."""
-        said: list[Ask | Over] = []
         looks = count()
 
-        def look() -> int:
+        def find() -> Ask | Over | None:
             over = self._look(OVER)  # before the ask: all asks are there when it is
             ask = None if DECLINED in self._house.memory else self._look(ask_name(number))
             if ask is not None:
-                said.append(self._unpacked(ask_name(number), ask, Ask))
-            elif over is not None:
-                said.append(self._unpacked(OVER, over, Over))
-            elif next(looks) % LOOKS_BETWEEN_LISTINGS == LOOKS_BETWEEN_LISTINGS - 1 and self._superseded():
+                return self._unpacked(ask_name(number), ask, Ask)
+            if over is not None:
+                return self._unpacked(OVER, over, Over)
+            if next(looks) % LOOKS_BETWEEN_LISTINGS == LOOKS_BETWEEN_LISTINGS - 1 and self._superseded():
                 raise Superseded(f"{self.coordinator} has left round {self.channel.round} and opened a newer one")
-            return 1 - len(said)
+            return None
 
-        if self.channel.exchange.poll(look, patience, self.channel.clock):
+        said = self.channel.exchange.wait_until(find, patience, self.channel.clock)
+        if said is None:
             raise RoundVoid(f"{self.coordinator} has been silent for {patience}; this house keeps what it has")
-        return said[0]
+        return said

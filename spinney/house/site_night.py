@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from spinney.choice.personalise import Outcome
-from spinney.cohort.encoded import read_encoded
-from spinney.cohort.vault import CohortRef
-from spinney.configuration.site import SiteSettings
-from spinney.connectors.dask_cluster import cluster_of
+from spinney.configuration.house import Admission, ExchangeAccess, RegistrySettings
 from spinney.connectors.exchange import Address, Clock
 from spinney.connectors.mlflow import Registry
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
@@ -25,10 +24,13 @@ from spinney.house.champion import after_the_round, incumbent_of
 from spinney.house.channel import RoundChannel, addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from spinney.house.nights import HouseNights, stopwatch
+from spinney.house.patients import PatientAccess
 from spinney.house.renewal import renew_roster
 from spinney.house.roster import Roster
-from spinney.house.rounds import LARGEST_NOTE, OVER, Opening, Over, SiteSession, Superseded, Through, directly
+from spinney.house.round_messages import Opening, Over
+from spinney.house.rounds import LARGEST_NOTE, OVER, SiteSession, Superseded, Through, directly
 from spinney.house.withdrawal import obey_withdrawals
+from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import ScoredTrees
 
 
@@ -71,10 +73,32 @@ class RoundResult:
         return self.outcome is not None and self.outcome.takes_over
 
 
+class House(Protocol):
+    """What a night has to know of its site: settings without source and vault, which it has no business with."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def home(self) -> Path: ...
+
+    @property
+    def exchange(self) -> ExchangeAccess | None: ...
+
+    @property
+    def registry(self) -> RegistrySettings: ...
+
+    @property
+    def admission(self) -> Admission: ...
+
+    @property
+    def stewards(self) -> Mapping[str, str]: ...
+
+
 class SiteNights(HouseNights):
     """A site's rounds of one study."""
 
-    def __init__(self, site: SiteSettings, study: str | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, site: House, study: str | None = None, clock: Clock | None = None) -> None:
         if site.exchange is None:
             raise StudyInvalid(
                 ["site.yaml has no `exchange`; write where the houses' mailbox is: exchange: {url: ...}"]
@@ -106,26 +130,22 @@ class SiteNights(HouseNights):
     def await_opening(self, wanted: int | None = None) -> Found:
         """The round that is open now, or NotOpened when the study's patience is over."""
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
-        found: list[Found] = []
-
-        def look() -> int:
-            opened = self._open_round(wanted)
-            found.extend([] if opened is None else [opened])
-            return 1 - len(found)
-
-        if self.exchange.poll(look, patience, self.clock):
+        found = self.exchange.wait_until(lambda: self._open_round(wanted), patience, self.clock)
+        if found is None:
             instead = "; what lies in its place was refused (spinney audit show)" if self._passed_over else ""
             raise NotOpened(
                 f"{self.coordinator} has opened no round of {self.study.name} in {patience}{instead}; "
                 "this site keeps the model that it has and tries again the next night"
             )
-        return found[0]
+        return found
 
-    def take_part(self, found: Found, cohort: CohortRef, through: Through = directly) -> RoundResult:
+    def take_part(
+        self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through = directly
+    ) -> RoundResult:
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
         while True:
             try:
-                part = self._take_part(found, cohort, through)
+                part = self._take_part(found, cohort, patients, through)
             except Superseded:
                 self.abandon(found.number)
                 found = self.await_opening()
@@ -145,11 +165,11 @@ class SiteNights(HouseNights):
                 number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
             )
 
-    def _take_part(self, found: Found, cohort: CohortRef, through: Through) -> RoundResult:
+    def _take_part(self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through) -> RoundResult:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
         channel = self._enter(found)
-        rows, registry = read_encoded(cohort, self.study), Registry(self.home, self.site.registry)
+        rows, registry = patients.rows(cohort), Registry(self.home, self.site.registry)
         part = SiteSession(
             self.study,
             channel,
@@ -158,14 +178,14 @@ class SiteNights(HouseNights):
             memory,
             ScoredTrees(self.home / "scored" / self.study.name),
             jobs=os.cpu_count() or 1,
-            spread=cluster_of(self.site.dask),
+            spread=patients.spread,
             budget=stopwatch,
             through=through,
             superseded=lambda: self._newer(found.number),
-            incumbent=incumbent_of(registry, self.home, self.study, self.name, memory, cohort),
+            incumbent=incumbent_of(registry, patients, self.study, self.name, memory, cohort),
         )
         over = part.run(2 * self.answer_time)
-        after_the_round(registry, self.home, self.study, found.number, memory, cohort, rows)
+        after_the_round(registry, patients, self.study, found.number, memory, cohort, rows)
         return RoundResult(found.number, over, part.outcome, cohort)
 
     def _enter(self, found: Found) -> RoundChannel:

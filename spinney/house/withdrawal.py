@@ -22,7 +22,7 @@ from spinney.house.approvals import Approvals
 from spinney.house.audit import AuditEntry
 from spinney.house.keys import Identity
 from spinney.house.roster import RosterRefused, SignedDocument, parse_document, read_document, write_document
-from spinney.storage.files import private_folder
+from spinney.storage.private import private_folder
 
 STEP = "withdrawal"
 LARGEST_NOTE = 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element
 
-from spinney.cohort.pull import PullReport
+from spinney.cohort.pull_report import PullReport
 from spinney.reports import svg as svg
 from spinney.reports.facts import NightFacts, of_round
 from spinney.reports.html import bullets, el, figure, moment, section, size, table

@@ -9,7 +9,7 @@ from datetime import datetime
 from spinney.algorithms.bofrf import Bofrf, grouped
 from spinney.choice.personalise import Outcome
 from spinney.cohort.drift import Drift
-from spinney.cohort.pull import PullReport
+from spinney.cohort.pull_report import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport
 from spinney.federation.messages import Description
 from spinney.house.audit import Line

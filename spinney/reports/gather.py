@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from spinney.cohort.check_result import CheckResult
-from spinney.cohort.encoded import read_encoded
-from spinney.cohort.pull import PullReport
-from spinney.cohort.vault import CohortRef
+from spinney.cohort.pull_report import PullReport
 from spinney.connectors.mlflow import CHAMPION, Registry
-from spinney.errors import Declined
-from spinney.house.rounds import CoordinatorSession, Over
+from spinney.house.round_messages import Over
+from spinney.house.rounds import CoordinatorSession
 from spinney.house.site_night import RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, RoundFacts, Standing, of_round
-from spinney.rows.describe import characteristic_vector, vector_names
-from spinney.rows.parts import Part as Share
-from spinney.scoring.score_night import watch
-from spinney.study.study import Study
+from spinney.scoring.monitor import Watch
 
 
 def site_facts(
@@ -25,6 +22,8 @@ def site_facts(
     pulled: PullReport | None = None,
     checked: CheckResult | None = None,
     standing: Standing | None = None,
+    vector: Mapping[str, float] | None = None,
+    watch: Watch | None = None,
 ) -> NightFacts:
     """A site's night. Without a part in a round, `missed` says why; a round that never began has the number 0."""
     outcome = part.outcome if part else None
@@ -42,9 +41,9 @@ def site_facts(
         quality=checked.quality if checked else None,
         drift=checked.drift if checked else None,
         lines=of_round(nights.audit.lines(), nights.study.name, number),
-        vector=told_vector(part.cohort, nights.study) if part else {},
+        vector=vector or {},
         peers=sorted({*outcome.credit} - {nights.name}) if outcome else (),
-        watch=watch(nights.site, nights.study),
+        watch=watch,
     )
 
 
@@ -69,13 +68,3 @@ def round_facts(asking: CoordinatorSession, over: Over) -> RoundFacts:
         figures=asking.figures,
         lines=of_round(channel.audit.lines(), asking.study.name, asking.round),
     )
-
-
-def told_vector(cohort: CohortRef, study: Study) -> dict[str, float]:
-    """The characteristic vector as `join` tells it; empty where the cohort is too small to tell."""
-    training = read_encoded(cohort, study).rows(Share.TRAINING)
-    try:
-        vector = characteristic_vector(training, study.privacy)
-    except Declined:
-        return {}
-    return dict(zip(vector_names(training, study.privacy.missing_rates), vector.tolist(), strict=True))

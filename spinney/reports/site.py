@@ -16,7 +16,7 @@ from spinney.reports.words import (
     LOWER_IS_BETTER,
     METRICS,
     candidate,
-    decided,
+    decision_words,
     metric,
     night_figures,
     signed,
@@ -32,7 +32,7 @@ def site_page(facts: NightFacts) -> str:
     which = f"round {facts.round}" if facts.round else "no round"
     where = f"{facts.study.name} · {which} · {moment(facts.at)}"
     warn = facts.outcome is None or facts.outcome.decision.question is not None
-    lead = el("p", " ".join(decided(facts)), class_="lead warn" if warn else "lead")
+    lead = el("p", " ".join(decision_words(facts)), class_="lead warn" if warn else "lead")
     footer = el("footer", el("p", f"{NO_PATIENT} Study digest {facts.study.digest[:16]}."))
     title = f"The night at {facts.site}"
     return page(title, el("p", where, class_="where"), lead, tiles(night_figures(facts)), *_sections(facts), footer)

@@ -232,12 +232,12 @@ def mark(x: float, y: float, pen: Pen, name: str | None, r: float = 3.5) -> Elem
     title = el("title", name) if name else None
     if pen.mark == "disc":
         return el("circle", title, cx=float(x), cy=float(y), r=float(r), fill=pen.colour)
-    corners = {
+    corners: dict[str, list[tuple[float, float]]] = {
         "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
         "triangle": [(0, -1.3), (1.2, 1), (-1.2, 1)],
         "diamond": [(0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)],
-    }[pen.mark]
-    points = " ".join(f"{x + r * across:.1f},{y + r * down:.1f}" for across, down in corners)
+    }
+    points = " ".join(f"{x + r * across:.1f},{y + r * down:.1f}" for across, down in corners[pen.mark])
     return el("polygon", title, points=points, fill="#fff", stroke=pen.colour, stroke_width=2)
 
 

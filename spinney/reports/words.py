@@ -58,7 +58,7 @@ def told(figure: Figure | None, digits: int = 2, sign: str = "") -> str:
     return f"{value} ({figure.low:{sign}.{digits}f} to {figure.high:{sign}.{digits}f})"
 
 
-def decided(facts: NightFacts) -> tuple[str, str]:
+def decision_words(facts: NightFacts) -> tuple[str, str]:
     """Two sentences: what was decided, and why."""
     outcome, standing = facts.outcome, facts.standing
     kept = f"{facts.site} keeps version {standing.champion}" if standing.champion else f"{facts.site} has no model yet"
@@ -150,7 +150,7 @@ def markdown(title: str, sentences: Sequence[str], figures: Sequence[tuple[str, 
 def night_markdown(facts: NightFacts) -> str:
     """A night's decision and key figures as Markdown."""
     which = f"round {facts.round}" if facts.round else "no round"
-    return markdown(f"{facts.study.name}, {which} at {facts.site}", decided(facts), night_figures(facts))
+    return markdown(f"{facts.study.name}, {which} at {facts.site}", decision_words(facts), night_figures(facts))
 
 
 def round_markdown(facts: RoundFacts) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 from spinney.reports.facts import NightFacts, RoundFacts
 from spinney.reports.round import round_page
 from spinney.reports.site import site_page
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 
 def write_site_report(home: Path, facts: NightFacts) -> Path:

@@ -58,7 +58,8 @@ class Cohort:
 
     def patients_by_class(self) -> tuple[int, int]:
         """Patients with a negative row, patients with a positive row."""
-        return tuple(len(np.unique(self.patients[self.y == label])) for label in (0, 1))  # type: ignore[return-value]
+        negative, positive = (len(np.unique(self.patients[self.y == label])) for label in (0, 1))
+        return negative, positive
 
 
 def cohort_from_frame(

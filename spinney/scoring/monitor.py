@@ -19,7 +19,8 @@ import pandas as pd
 from spinney.choice.intervals import intervals
 from spinney.choice.metrics import Figure, weighted_auroc
 from spinney.cohort.drift import Drift, drift
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import encode_label
 from spinney.scoring.predictions import in_utc
 from spinney.study.settings import Choice

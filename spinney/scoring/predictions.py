@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spinney.errors import SourceFailed
-from spinney.storage.files import private_folder, write_whole
+from spinney.storage.files import write_whole
+from spinney.storage.private import private_folder
 
 COLUMNS = ("patient", "index_time", "probability", "decision")
 FILE = re.compile(r"^(\d+)-(\d+)\.parquet$")
@@ -52,7 +53,7 @@ class Predictions:
     def of(self, version: int) -> pd.DataFrame:
         """Everything that a version has said."""
         try:
-            tables = [pq.read_table(path).to_pandas() for path in self._files(version)]
+            tables: list[pd.DataFrame] = [pq.read_table(path).to_pandas() for path in self._files(version)]
         except (OSError, pa.ArrowException):
             raise SourceFailed(f"a file in {self.folder} is damaged; restore it or delete it") from None
         if not tables:

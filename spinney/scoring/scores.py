@@ -18,7 +18,8 @@ import pandas as pd
 import pyarrow as pa
 
 from spinney.cohort.handover import Handover
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 if TYPE_CHECKING:

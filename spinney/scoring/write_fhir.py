@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from spinney.configuration.scores import ScoresFhir
 from spinney.connectors.fhir.http import Http, host_of, objects
 from spinney.connectors.fhir.server import Connect, connect
 from spinney.errors import SourceFailed
 from spinney.scoring.scores import Score, ScoredBy, in_batches
+from spinney.scoring.settings import ScoresFhir
 from spinney.study.definition import length
 from spinney.study.study import Study
 

@@ -26,9 +26,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 
-from spinney.configuration.scores import ScoresTable
 from spinney.errors import SourceFailed
 from spinney.scoring.scores import Score, ScoredBy, in_batches
+from spinney.scoring.settings import ScoresTable
 
 BATCH = 1000
 KEY = ("study", "patient", "index_time")
@@ -68,7 +68,7 @@ def upsert(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> 
 
 
 def replace(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """The same for a database without an upsert that SQLAlchemy knows."""
+    """Insert or change scores in a database without an upsert that SQLAlchemy knows."""
     same = [table.c[name] == bindparam(f"key_{name}") for name in KEY]
     connection.execute(table.delete().where(*same), [{f"key_{name}": row[name] for name in KEY} for row in rows])
     connection.execute(table.insert(), rows)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from spinney.errors import SpinneyError
+from spinney.storage.private import private_folder
 
 KEY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,120}$")
 
@@ -196,12 +197,3 @@ def installation_folder() -> Path | None:
     except OSError:
         return None
     return shared if os.access(shared, os.W_OK) else None
-
-
-def private_folder(folder: Path) -> Path:
-    """A folder of mode 0700; what has to be made above it has that mode, too."""
-    for missing in [one for one in reversed(folder.parents) if not one.exists()]:
-        missing.mkdir(mode=0o700, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    folder.chmod(0o700)
-    return folder

@@ -45,7 +45,12 @@ def take(file: IO[Any], *, wait: bool = True, shared: bool = False) -> None:
     fcntl.flock(file, how if wait else how | fcntl.LOCK_NB)
 
 
+def has_posix() -> bool:
+    """Whether there are locks and modes."""
+    return fcntl is not None
+
+
 def need_posix() -> None:
     """NotHere in one line, before something strange is said about modes or locks."""
-    if fcntl is None:
+    if not has_posix():
         raise NotHere("a house needs file locks and modes that Windows doesn't have; run it on Linux, or under WSL")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from typing import Any, Literal, Self
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spinney.algorithms import AnySettings
-from spinney.algorithms.bofrf import Bofrf
 from spinney.base import FileName
-from spinney.study.definition import RESERVED_COLUMNS, StudyCohort
+from spinney.plugins import ALGORITHMS
+from spinney.study.definition import RESERVED_COLUMNS
+from spinney.study.fitting import StudyCohort
 from spinney.study.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
 
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
+AnyAlgorithm: Any = Annotated[reduce(or_, (one.settings for one in ALGORITHMS.values())), Field(discriminator="name")]
 
 
 class Study(Settings):
@@ -35,7 +38,7 @@ class Study(Settings):
         "the mean (the most frequent category) over all sites, by secure sums.",
     )
     forest: ForestSettings = Field(ForestSettings(), description="How every site grows its trees.")
-    algorithm: AnySettings = Field(Bofrf(), description="How the sites help each other.")
+    algorithm: AnyAlgorithm = Field(ALGORITHMS["bofrf"].settings(), description="How the sites help each other.")
     privacy: Privacy = Field(Privacy(), description="What may leave a hospital.")
     split: Split = Field(Split(), description="Training, validation and test.")
     choice: Choice = Field(Choice(), description="How a site chooses its model.")

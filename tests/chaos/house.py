@@ -20,6 +20,7 @@ import spinney.tasks.round
 from spinney.connectors.exchange import Exchange
 from spinney.connectors.mlflow import Registry
 from spinney.connectors.mlflow.store import ModelStore
+from spinney.flows.served import serve_houses
 from spinney.house.audit import Audit
 from spinney.house.envelopes import Rounds
 from spinney.house.nights import HouseNights
@@ -33,15 +34,15 @@ def run_house(role: str, file: str, number: str = "1") -> None:
     """One night of a house, as a flow."""
     Places(os.environ.get(KILL_AT), os.environ.get(WRITE_DOWN)).watch(Path(file).parent)
     if role == "site":
-        from spinney.flows.site_round import SiteSession as SiteNight
-        from spinney.flows.site_round import site_round
+        from spinney.flows.site_round import SiteRoundInput, site_round
 
-        site_round(SiteNight(site=Path(file), number=int(number)))
+        serve_houses(sites=(Path(file),))
+        site_round(SiteRoundInput(number=int(number)))
     else:
-        from spinney.flows.coordinator_round import CoordinatorSession as CoordinatorNight
-        from spinney.flows.coordinator_round import coordinator_round
+        from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
 
-        coordinator_round(CoordinatorNight(coordinator=Path(file), number=int(number)))
+        serve_houses(coordinators=(Path(file),))
+        coordinator_round(CoordinatorRoundInput(number=int(number)))
 
 
 class Places:

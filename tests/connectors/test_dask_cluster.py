@@ -22,9 +22,9 @@ from spinney.configuration.site import read_site
 from spinney.connectors import dask_cluster
 from spinney.connectors.dask_cluster import ClusterFailed, DaskSettings, cluster_of, reach
 from spinney.demo.federation import COORDINATOR
+from spinney.doctor.reach import examine
 from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import Grown, grow
-from spinney.house.doctor_reach import examine
 from spinney.study.settings import ForestSettings
 from tests.federations import breast_study, breast_village, simulated
 from tests.nights import others

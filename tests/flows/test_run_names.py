@@ -7,7 +7,7 @@ from prefect import flow, runtime
 from prefect.client.orchestration import get_client
 
 from spinney.base import Settings
-from spinney.flows.run_names import named_by, rename_run
+from spinney.flows.run_names import beginning, rename_run
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -16,8 +16,8 @@ class Asked(Settings):
     study: str | None = None
 
 
-@flow(flow_run_name=named_by("asked"))
-def begun(asked: Asked = Asked()) -> str:  # noqa: ARG001, B008
+@flow(flow_run_name=beginning)
+def begun(run: Asked = Asked()) -> str:  # noqa: ARG001, B008
     return runtime.flow_run.name
 
 
@@ -29,11 +29,11 @@ def test_a_run_begins_under_the_name_of_its_study(asked: Asked, name: str):
 
 
 def test_a_run_is_called_by_what_is_known_by_now():
-    @flow(flow_run_name=named_by("asked"))
-    def night(asked: Asked) -> str:  # noqa: ARG001
+    @flow(flow_run_name=beginning)
+    def night(run: Asked) -> str:  # noqa: ARG001
         rename_run("wood", "round 7", "ash")
         return str(runtime.flow_run.id)
 
-    run = night(Asked(study="wood"))
+    begun = night(Asked(study="wood"))
     with get_client(sync_client=True) as client:
-        assert client.read_flow_run(run).name == "wood, round 7, ash"
+        assert client.read_flow_run(begun).name == "wood, round 7, ash"

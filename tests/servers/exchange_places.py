@@ -12,8 +12,8 @@ from itertools import count
 from pathlib import Path
 
 from spinney.connectors.exchange import Address, Exchange
-from tests.servers.exchange_contract import kill_in_the_middle, writer
-from tests.servers.relay import Relay
+from spinney.testing.exchange import writer
+from tests.servers.relay import Relay, kill_in_the_middle
 from tests.servers.seaweed import BUCKET, READER_KEY, READER_SECRET, SECRET, Seaweed
 
 NOBODY = 65534

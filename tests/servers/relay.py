@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import subprocess
 import threading
 from typing import Self
 
@@ -73,3 +74,13 @@ class Relay:
                     break
                 client.sendall(data)
             client.shutdown(socket.SHUT_WR)
+
+
+def kill_in_the_middle(relay: Relay, process: subprocess.Popen[bytes], after: int) -> None:
+    """Kill a writer whose bytes are on their way through the relay."""
+    relay.stop_after = after
+    assert relay.stopped.wait(60)
+    process.kill()
+    process.wait()
+    relay.cut()
+    relay.mend()

@@ -24,9 +24,18 @@ PATIENCE = 240.0
 class Serving:
     """`with Serving(server, "site", village.site_file("ash"), folder):` and its flows run when they are due."""
 
-    def __init__(self, server: PrefectServer, role: str, file: Path, folder: Path) -> None:
-        self._server, self._log = server, folder / f"serving-{file.parent.name}.log"
-        self._command = [SPINNEY, role, "serve", f"--{role}", file]
+    def __init__(
+        self,
+        server: PrefectServer,
+        role: str,
+        file: Path,
+        folder: Path,
+        *,
+        spinney: Path = SPINNEY,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._environment, self._log = environment or server.environment, folder / f"serving-{file.parent.name}.log"
+        self._command = [spinney, role, "serve", f"--{role}", file]
 
     def __enter__(self) -> Self:
         self.launch()
@@ -39,7 +48,7 @@ class Serving:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=self._log.parent,
-                env=self._server.environment,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -92,8 +101,8 @@ def start(deployment: str, **changes: str) -> UUID:
     """A run of a deployment, as somebody starts it in the UI, with some fields of its form changed."""
     with get_client(sync_client=True) as client:
         known = client.read_deployment_by_name(deployment)
-        night = {"night": known.parameters["night"] | changes} if changes else None
-        return client.create_flow_run_from_deployment(known.id, parameters=night).id
+        form = {"run": known.parameters["run"] | changes} if changes else None
+        return client.create_flow_run_from_deployment(known.id, parameters=form).id
 
 
 def run_of(run: UUID) -> FlowRun:

@@ -15,17 +15,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spinney.cohort.vault import CohortRef
 from spinney.demo.federation import Village, found_village
 from spinney.demo.history import make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.site import site_settings, world_study, write_data
 from spinney.house import envelopes as security
 from spinney.house import rounds, site_night
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 from tests.chaos.forked import end_of, start_house
 from tests.chaos.house import KILL_AT
-from tests.nights import others
+from tests.nights import others, served
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer
 from tests.services.traces import Marks, rows_of
@@ -153,7 +153,8 @@ def flow(nights: Nights) -> str:
 
     from spinney.flows.site_round import SiteRoundInput, site_round
 
-    ended: Any = site_round(SiteRoundInput(site=nights.village.site_file(nights.site)), return_state=True)
+    with served(nights.village):
+        ended: Any = site_round(SiteRoundInput(site=nights.site), return_state=True)
     with get_client(sync_client=True) as client:
         state = client.read_flow_run(ended.state_details.flow_run_id).state
     assert state is not None

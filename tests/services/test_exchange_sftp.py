@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from spinney.connectors.exchange import Address, Exchange, ExchangeDenied, TransientExchangeError
-from tests.servers.exchange_contract import GROW, ExchangeContract, at, kill_in_the_middle, writer
+from spinney.testing.exchange import GROW, ExchangeContract, at, writer
 from tests.servers.openssh import OpenSsh
-from tests.servers.relay import Relay
+from tests.servers.relay import Relay, kill_in_the_middle
 
 pytestmark = [pytest.mark.service, pytest.mark.timeout(120)]
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import AnySource, SiteSettings
 from spinney.configuration.study_file import read_study
 from spinney.connectors.sources import Wanted
 from spinney.connectors.sources.fhir_bulk import FhirBulkSettings
 from spinney.connectors.sources.fhir_rest import FhirRest, FhirRestSettings
 from spinney.connectors.sources.files import FilesSettings
+from tests.made_up import pull_at
 from tests.servers.fhir_npm import serving
 from tests.servers.fhir_traps import FhirTraps
 
@@ -89,7 +90,7 @@ def test_only_the_wanted_codes_are_read(base_url: str, resources: dict[str, Reso
 
 def table_from(source: AnySource, home: Path) -> PullResult:
     site = SiteSettings(name="synthea", home=home, source=source, validate="none")
-    return pull(read_study(STUDY), site, now=datetime(2026, 1, 1, tzinfo=UTC))
+    return pull_at(read_study(STUDY), site, now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_the_table_is_the_same_through_files_search_and_export(

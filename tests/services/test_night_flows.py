@@ -11,7 +11,7 @@ from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import CHAMPION, Registry
 from spinney.demo.federation import Village
 from tests.federations import breast_study, breast_village, simulated
-from tests.nights import leave_old
+from tests.nights import leave_old, served
 from tests.servers.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
@@ -34,13 +34,9 @@ def night(village: Village) -> dict[str, dict[str, Any]]:
     from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
     from spinney.flows.site_round import SiteRoundInput, site_round
 
-    with ThreadPoolExecutor(len(village.sites) + 1) as pool:
-        running = {
-            name: pool.submit(site_round, SiteRoundInput(site=village.site_file(name))) for name in village.sites
-        }
-        running["coordinator"] = pool.submit(
-            coordinator_round, CoordinatorRoundInput(coordinator=village.coordinator_file)
-        )
+    with served(village), ThreadPoolExecutor(len(village.sites) + 1) as pool:
+        running = {name: pool.submit(site_round, SiteRoundInput(site=name)) for name in village.sites}
+        running["coordinator"] = pool.submit(coordinator_round, CoordinatorRoundInput())
         return {name: future.result() for name, future in running.items()}
 
 
@@ -62,7 +58,8 @@ def test_a_night_of_flows_gives_the_simulation_s_model_and_one_version_each(over
         assert results[name]["choice"]["model"] == reference.outcomes[name].model.digest
         assert champion(village, name).number == 1
         assert (village.home(name) / "reports" / "breast" / "round-1.html").exists()
-    again = site_round(SiteRoundInput(site=village.site_file("ash"), number=1))
+    with served(village):
+        again = site_round(SiteRoundInput(site="ash", number=1))
     assert again == results["ash"]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from spinney.configuration.scores import ScoresFhir
 from spinney.scoring.scores import Score, ScoredBy
+from spinney.scoring.settings import ScoresFhir
 from spinney.scoring.write_fhir import write_fhir
 from tests.servers.fhir_npm import serving
 from tests.spinney.in_process import study

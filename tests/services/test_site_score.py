@@ -10,17 +10,17 @@ import pytest
 import yaml
 from sqlalchemy import create_engine, text
 
-from spinney.cohort.pull import pull
 from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import Registry
 from spinney.demo.federation import Village
-from spinney.flows.site_monitor import BelowPromise, SiteMonitor, site_monitor
-from spinney.flows.site_score import SiteScore, site_score
+from spinney.flows.site_monitor import BelowPromise, SiteMonitorInput, site_monitor
+from spinney.flows.site_score import SiteScoreInput, site_score
 from spinney.house.site_night import SiteNights
 from spinney.scoring.predictions import Predictions
 from spinney.scoring.score_night import NoChampion, watch
 from tests.federations import breast_village, registered
-from tests.nights import others
+from tests.made_up import pull_at
+from tests.nights import others, served
 from tests.servers.fhir_writes import FhirWrites
 from tests.servers.prefect_server import PrefectServer
 
@@ -38,7 +38,7 @@ def server() -> Iterator[FhirWrites]:
 
 
 @pytest.fixture(scope="module")
-def village(tmp_path_factory: pytest.TempPathFactory, server: FhirWrites) -> Village:
+def village(tmp_path_factory: pytest.TempPathFactory, server: FhirWrites) -> Iterator[Village]:
     """A round is over, ash has a champion, and then ninety new patients came."""
     village = breast_village(tmp_path_factory.mktemp("village"), SITES, choice={"fewest_test_patients": 5})
     with others(village) as running:
@@ -49,7 +49,8 @@ def village(tmp_path_factory: pytest.TempPathFactory, server: FhirWrites) -> Vil
     scores = {"table": {"url": "sqlite:///scores.db"}, "fhir": {"base_url": server.base_url}}
     path.write_text(yaml.safe_dump({**settings, "scores": scores}))
     arrive(village, outcomes=False)
-    return village
+    with served(village):
+        yield village
 
 
 def arrive(village: Village, outcomes: bool) -> None:
@@ -80,15 +81,16 @@ def promote(village: Village) -> Registry:
     return registry
 
 
-def test_a_site_without_a_champion_says_how_to_get_one(village: Village):
+@pytest.mark.usefixtures("village")
+def test_a_site_without_a_champion_says_how_to_get_one():
     with pytest.raises(NoChampion, match="ash has no champion of breast yet; take part in a round"):
-        site_score(SiteScore(site=village.site_file("ash")))
+        site_score(SiteScoreInput(site="ash"))
 
 
 def test_scores_are_written_once_however_often_a_night_is_run(village: Village, server: FhirWrites):
     promote(village)
-    first = site_score(SiteScore(site=village.site_file("ash")))
-    again = site_score(SiteScore(site=village.site_file("ash")))
+    first = site_score(SiteScoreInput(site="ash"))
+    again = site_score(SiteScoreInput(site="ash"))
     assert (first["scored"], first["new"], first["new in the FHIR server"]) == (OPEN, OPEN, OPEN)
     assert (again["scored"], again["new"], again["new in the FHIR server"]) == (OPEN, 0, 0)
     assert len(scored(village)) == len(server.store["RiskAssessment"]) == OPEN
@@ -109,13 +111,13 @@ def test_the_audit_log_says_that_scores_were_written(village: Village):
 
 
 def test_when_outcomes_arrive_the_champion_is_held_against_them(village: Village):
-    before = site_monitor(SiteMonitor(site=village.site_file("ash")))
+    before = site_monitor(SiteMonitorInput(site="ash"))
     assert (before["known"], before["waiting"]) == (0, OPEN)
     arrive(village, outcomes=True)
     site = read_site(village.site_file("ash"))
     study = SiteNights(site).study
-    pull(study, site)
-    after = site_monitor(SiteMonitor(site=village.site_file("ash")))
+    pull_at(study, site)
+    after = site_monitor(SiteMonitorInput(site="ash"))
     assert (after["known"], after["waiting"]) == (OPEN, 0)
     seen = watch(site, study)
     assert seen is not None
@@ -130,4 +132,4 @@ def test_a_champion_below_its_promise_fails_the_run(village: Village):
         told["index_time"] = told["index_time"].astype("datetime64[us]")
         told.to_parquet(path, index=False)
     with pytest.raises(BelowPromise, match=r"version 1 is below its promise: .*; a round with new data is wished"):
-        site_monitor(SiteMonitor(site=village.site_file("ash")))
+        site_monitor(SiteMonitorInput(site="ash"))

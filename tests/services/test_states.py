@@ -22,7 +22,7 @@ from spinney.house.audit import Audit
 from spinney.house.nights import HouseNights
 from spinney.storage.files import RoundState, room_in
 from tests.federations import breast_village
-from tests.nights import coordinator_night, leave_old, site_night
+from tests.nights import coordinator_night, leave_old, served, site_night
 from tests.servers.migrated import registry_in
 from tests.servers.prefect_server import PrefectServer, wait_until
 
@@ -54,10 +54,11 @@ def flow_of(village: Village, house: str) -> Shown:
     from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
     from spinney.flows.site_round import SiteRoundInput, site_round
 
-    if house == COORDINATOR:
-        ended: Any = coordinator_round(CoordinatorRoundInput(coordinator=village.coordinator_file), return_state=True)
-    else:
-        ended = site_round(SiteRoundInput(site=village.site_file(house)), return_state=True)
+    with served(village):
+        if house == COORDINATOR:
+            ended: Any = coordinator_round(CoordinatorRoundInput(), return_state=True)
+        else:
+            ended = site_round(SiteRoundInput(site=house), return_state=True)
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(ended.state_details.flow_run_id)
     assert run.state is not None

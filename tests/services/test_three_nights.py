@@ -23,6 +23,7 @@ from spinney.demo.federation import COORDINATOR, Village, found_village
 from spinney.demo.postgres import postgres_server
 from spinney.house.audit import Audit
 from tests.federations import SITES, breast_study, breast_table, deal
+from tests.nights import served
 from tests.servers.migrated import registry_in
 from tests.servers.seaweed import BUCKET, KEY, SECRET, Seaweed
 
@@ -83,11 +84,9 @@ def night(village: Village, sites: Sequence[str] = SITES) -> dict[str, dict[str,
     from spinney.flows.coordinator_round import CoordinatorRoundInput, coordinator_round
     from spinney.flows.site_round import SiteRoundInput, site_round
 
-    with ThreadPoolExecutor(len(sites) + 1) as pool:
-        running = {name: pool.submit(site_round, SiteRoundInput(site=village.site_file(name))) for name in sites}
-        running[COORDINATOR] = pool.submit(
-            coordinator_round, CoordinatorRoundInput(coordinator=village.coordinator_file)
-        )
+    with served(village), ThreadPoolExecutor(len(sites) + 1) as pool:
+        running = {name: pool.submit(site_round, SiteRoundInput(site=name)) for name in sites}
+        running[COORDINATOR] = pool.submit(coordinator_round, CoordinatorRoundInput())
         return {name: future.result() for name, future in running.items()}
 
 
@@ -220,8 +219,9 @@ def new_patients(database: URL) -> list[str]:
 
 def score(village: Village) -> int:
     """A run of site-score; how many of its scores are new."""
-    from spinney.flows.site_score import SiteScore, site_score
+    from spinney.flows.site_score import SiteScoreInput, site_score
 
-    told = site_score(SiteScore(site=village.site_file("ash")))
+    with served(village):
+        told = site_score(SiteScoreInput(site="ash"))
     assert (told["scored"], told["in the table"]) == (OPEN, OPEN)
     return int(told["new"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.personalise import Outcome
 from spinney.federation.messages import Manifest
 from spinney.federation.seam import Message, SitePart
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import parts_by_hash, parts_by_seed

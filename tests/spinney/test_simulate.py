@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.metrics import auroc
 from spinney.errors import Refused, RoundVoid
+from spinney.plugins import ALGORITHMS
 from spinney.rows.parts import Part
 from spinney.simulate import LocalMail, pooled_forest, simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study

@@ -9,10 +9,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from spinney.cohort.pull import PullReport, pull
+from spinney.cohort.pull_report import PullReport
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.configuration.study_file import read_study
+from tests.made_up import pull_at
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -80,7 +81,7 @@ def site(postgres: Callable[..., str], tmp_path: Path) -> SiteSettings:
 
 def pulled(site: SiteSettings) -> tuple[pd.DataFrame, PullReport]:
     study = read_study(EXAMPLES / "synthea" / "study.yaml")
-    result = pull(study, site, now=datetime(2024, 1, 1, tzinfo=UTC))
+    result = pull_at(study, site, now=datetime(2024, 1, 1, tzinfo=UTC))
     return Vault(site.home).read(result.cohort).to_pandas().sort_values("index_time"), result.report
 
 

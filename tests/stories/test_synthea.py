@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import create_engine, text
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings, read_site
 from spinney.configuration.study_file import read_study
 from spinney.study.definition import EventFeature
 from spinney.study.study import Study
+from tests.made_up import pull_at
 from tests.places import ROOT
 
 EXAMPLE = ROOT / "docs" / "examples" / "synthea"
@@ -53,7 +54,7 @@ def from_files(study: Study, home: Path, synthea: Path) -> PullResult:
 
 
 def pulled(study: Study, home: Path, source: dict[str, Any]) -> PullResult:
-    return pull(study, SiteSettings.model_validate({"name": "synthea", "home": home, "source": source}), now=NOW)
+    return pull_at(study, SiteSettings.model_validate({"name": "synthea", "home": home, "source": source}), now=NOW)
 
 
 def flattened(folder: Path) -> Iterator[dict[str, Any]]:
@@ -216,5 +217,5 @@ def test_the_example_runs_as_the_tutorial_says(tmp_path: Path, synthea: Path) ->
     shutil.copytree(EXAMPLE, tmp_path / "synthea")
     (tmp_path / "synthea" / "fhir").symlink_to(synthea)
     site = read_site(tmp_path / "synthea" / "site.yaml")
-    result = pull(read_study(tmp_path / "synthea" / "study.yaml"), site, now=NOW)
+    result = pull_at(read_study(tmp_path / "synthea" / "study.yaml"), site, now=NOW)
     assert Vault(site.home).read(result.cohort).num_rows == 1359

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from prefect import flow
 
 from spinney.cohort.encoded import encode_table, read_encoded
-from spinney.cohort.pull import PullResult
-from spinney.cohort.vault import CohortRef
+from spinney.cohort.pull_report import PullResult
+from spinney.configuration.site import SiteSettings, read_site
+from spinney.configuration.study_file import read_study
 from spinney.errors import CohortRejected, SourceFailed
-from spinney.tasks.cohort import CohortSpec, check_cohort, encode_cohort, pull_cohort
+from spinney.rows.cohort_ref import CohortRef
+from spinney.study.study import Study
+from spinney.tasks.cohort import check_cohort, encode_cohort, pull_cohort
 from tests.made_up import encounter, observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
 
@@ -36,8 +40,19 @@ privacy: {smallest_cohort: 10}
 """
 
 
+@dataclass(frozen=True)
+class Files:
+    """What a site and its study are read from, just before a task."""
+
+    site: Path
+    study: Path
+
+    def read(self) -> tuple[SiteSettings, Study]:
+        return read_site(self.site), read_study(self.study)
+
+
 @pytest.fixture
-def spec(tmp_path: Path) -> CohortSpec:
+def files(tmp_path: Path) -> Files:
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "site.yaml").write_text("name: north\nhome: home\nsource: {kind: files, path: fhir}\n")
     resources: list[dict[str, Any]] = [encounter("2023-12-01", "2023-12-02", who="p0", kind="AMB")]
@@ -47,19 +62,19 @@ def spec(tmp_path: Path) -> CohortSpec:
         resources += [observation("2023-03-02", float(CANARY) if number == 7 else 60.0 + number, who=who)]
         resources += [encounter("2023-03-20", who=who)] if number % 2 else []
     write(tmp_path / "fhir", resources)
-    return CohortSpec(name="stays", study=tmp_path / "study.yaml", site=tmp_path / "site.yaml")
+    return Files(tmp_path / "site.yaml", tmp_path / "study.yaml")
 
 
 @flow(name="site-cohort")
-def cohort_of(spec: CohortSpec) -> CohortRef:
-    pulled = pull_cohort(spec)
-    check_cohort(pulled, spec).quality.require()
-    return encode_cohort(pulled.cohort, spec)
+def cohort_of(site: SiteSettings, study: Study) -> CohortRef:
+    pulled = pull_cohort(site, study)
+    check_cohort(site, study, pulled).quality.require()
+    return encode_cohort(site, study, pulled.cohort)
 
 
-def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, spec: CohortSpec) -> None:  # noqa: ARG001
-    ref = cohort_of(spec)
-    study, site = spec.read()
+def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, files: Files) -> None:  # noqa: ARG001
+    site, study = files.read()
+    ref = cohort_of(site, study)
     kept, again = read_encoded(ref, study), encode_table(site.vault, ref, study)
     assert ref.rows == 20
     for name in ("X", "y", "patients", "part", "present"):
@@ -68,20 +83,20 @@ def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, spec: CohortSpe
 
 def test_a_cohort_that_breaks_the_contract_is_rejected_without_another_try(
     prefect: Path,  # noqa: ARG001
-    spec: CohortSpec,
+    files: Files,
 ) -> None:
-    spec.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 21"))
+    files.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 21"))
     with pytest.raises(CohortRejected, match="at least 21 patients"):
-        cohort_of(spec)
+        cohort_of(*files.read())
 
 
-def test_prefect_stores_no_value_of_a_patient(prefect: Path, spec: CohortSpec) -> None:
+def test_prefect_stores_no_value_of_a_patient(prefect: Path, files: Files) -> None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import LogFilter
     from prefect.logging.handlers import APILogHandler
 
-    spec.study.write_text(STUDY.replace("[20, 300]", "[20, 100]"))
-    cohort_of(spec)
+    files.study.write_text(STUDY.replace("[20, 300]", "[20, 100]"))
+    cohort_of(*files.read())
     APILogHandler().flush()  # logs are sent in the background
     with get_client(sync_client=True) as client:
         everything = [
@@ -95,13 +110,13 @@ def test_prefect_stores_no_value_of_a_patient(prefect: Path, spec: CohortSpec) -
     assert not any(CANARY.encode() in one or b"/p7" in one for one in stored)
 
 
-def test_only_what_can_heal_is_tried_again(prefect: Path, spec: CohortSpec) -> None:  # noqa: ARG001
+def test_only_what_can_heal_is_tried_again(prefect: Path, files: Files) -> None:  # noqa: ARG001
     @flow(name="site-pull")
     def pulled() -> PullResult:
-        return pull_cohort.with_options(retry_delay_seconds=0)(spec)
+        return pull_cohort.with_options(retry_delay_seconds=0)(*files.read())
 
     with FhirTraps() as server:
-        spec.site.write_text(
+        files.site.write_text(
             f"name: north\nhome: home\nsource: {{kind: fhir-rest, base_url: '{server.base_url}', attempts: 1}}\n"
         )
         server.stumbles.append(Stumble("/metadata", 503, times=99))

@@ -10,11 +10,11 @@ from spinney.errors import SourceFailed, SpinneyError
 from spinney.tasks.guarded import StepFailed, guarded
 
 FLOWS = {
-    "site_round": "read_site",
-    "site_check": "read_site",
-    "site_score": "read_site",
-    "site_monitor": "read_site",
-    "coordinator_round": "read_coordinator",
+    "site_round": "site_named",
+    "site_check": "site_named",
+    "site_score": "site_named",
+    "site_monitor": "site_named",
+    "coordinator_round": "coordinator_named",
 }
 
 

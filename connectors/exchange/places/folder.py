@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -22,9 +23,10 @@ _PLAINLY = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK"
 class Folder(Store):
     """Drafts are written next to their place and then linked to it, which fails if the name is taken."""
 
+    scheme = "folder"
     first_nap, longest_nap = 0.01, 0.15  # a message is seen within 0.2 s
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:  # noqa: ARG002
         root = LocalFileSystem._strip_protocol(url)
         super().__init__(root, f"the folder {root}")
         self._fs = LocalFileSystem(skip_instance_cache=True)
@@ -89,3 +91,6 @@ def _publish(draft: str, target: str) -> bool:
             return False
         os.rename(draft, target)
     return True
+
+
+PLACE = Folder

@@ -28,6 +28,7 @@ _ADVICE = {
 class Bucket(Store):
     """An upload appears when it is complete, and with `If-None-Match: *` only where nothing is."""
 
+    scheme = "s3"
     failures = (OSError, BotoCoreError, ClientError, BrokenTransfer, HTTPException)
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -82,7 +83,8 @@ class Bucket(Store):
         return True
 
     def _info(self, path: str) -> dict[str, Any]:
-        return self._call("info", path)
+        found: dict[str, Any] = self._call("info", path)
+        return found
 
     def _ls(self, folder: str) -> list[dict[str, Any]]:
         return list(self._call("ls", folder, detail=True))
@@ -102,3 +104,6 @@ def _answer(error: BaseException) -> tuple[str, int]:
         (one.response for one in (error, error.__cause__) if isinstance(one, ClientError)), {}
     )
     return response.get("Error", {}).get("Code", ""), response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+
+
+PLACE = Bucket

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import paramiko
 from fsspec.utils import infer_storage_options
@@ -32,6 +32,7 @@ class _RefuseStrangers(paramiko.MissingHostKeyPolicy):
 class Sftp(Store):
     """Drafts are written next to their place and then renamed; SFTP's plain rename never overwrites."""
 
+    scheme = "sftp"
     failures = (OSError, paramiko.SSHException, EOFError)
 
     def __init__(self, url: str, options: Mapping[str, Any]) -> None:
@@ -123,7 +124,7 @@ class Sftp(Store):
                     f"the key file or known_hosts file for {self.place} cannot be read: check the exchange's options"
                 ) from None
             raise
-        ftp.get_channel().settimeout(self._options["timeout"])
+        cast(paramiko.Channel, ftp.get_channel()).settimeout(self._options["timeout"])  # it was opened just now
         return client, ftp
 
     def _still_there(self, error: OSError) -> None:  # noqa: ARG002
@@ -166,3 +167,6 @@ def _described(found: paramiko.SFTPAttributes) -> dict[str, Any]:
     mode = found.st_mode or 0
     kind = "file" if stat.S_ISREG(mode) else "directory" if stat.S_ISDIR(mode) else "other"
     return {"name": getattr(found, "filename", ""), "type": kind, "size": found.st_size, "mtime": found.st_mtime}
+
+
+PLACE = Sftp

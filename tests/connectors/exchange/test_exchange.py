@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spinney.connectors.exchange import BadAddress, Exchange, ExchangeDenied
-from tests.servers.exchange_contract import START, ExchangeContract
+from spinney.testing.exchange import START, ExchangeContract
 from tests.servers.exchange_places import FolderPlace, S3Place
 
 

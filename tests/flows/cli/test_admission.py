@@ -151,7 +151,7 @@ def test_a_steward_is_asked_because_of_the_study_or_the_site_or_the_form_also_af
 
     path = breast_village(tmp_path, SITES).site_file("ash")
     nights = SiteNights(read_site(path))
-    plain, wished = SiteRoundInput(site=path), SiteRoundInput(site=path, admission="manual")
+    plain, wished = SiteRoundInput(), SiteRoundInput(admission="manual")
     assert not is_manual(nights, plain, 1)
     assert is_manual(nights, wished, 1)
     nights.memory(1)[ADMISSION] = "manual"

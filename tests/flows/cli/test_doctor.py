@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.spinney.house.examined import findings, healthy_house, spinney, write_site, wrong_clocks
+from tests.spinney.doctor.examined import findings, healthy_house, spinney, write_site, wrong_clocks
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def test_a_healthy_site_has_one_line_per_check_and_exit_code_0(house: Path, serv
     monkeypatch.setenv("PREFECT_API_URL", f"{server()}/api")
     answer = spinney("doctor", "--least-gib", "0")
     assert answer.exit_code == 0, answer.output
-    checks = "python versions settings home keys disk prefect exchange rights source registry clock"
-    assert [line.split()[0] for line in answer.stdout.splitlines()] == ["ok"] * 12
+    checks = "python versions plugins settings home keys disk prefect exchange rights source registry clock"
+    assert [line.split()[0] for line in answer.stdout.splitlines()] == ["ok"] * 13
     assert " ".join(line.split()[1] for line in answer.stdout.splitlines()) == checks
 
 

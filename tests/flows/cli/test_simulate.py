@@ -265,9 +265,9 @@ def test_an_impossible_value_is_wrong_usage(study, tables, option):
 
 
 def test_the_options_offer_what_the_algorithms_are(study):
-    from spinney.algorithms import ALGORITHMS as KNOWN
     from spinney.algorithms.bofrf import Bofrf
     from spinney.flows.cli.simulate import ALGORITHMS, DISTANCES, SECURE_SUMS
+    from spinney.plugins import ALGORITHMS as KNOWN
     from spinney.study.settings import Privacy
 
     assert set(ALGORITHMS) == set(KNOWN)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from spinney.cohort.vault import Vault
-from spinney.flows.demo.setting import FORMS, LOCK, LOG, MARK, NotOurs, World, found, refuse_strangers
+from spinney.flows.demo.setting import FORMS, LOCK, LOG, MARK, NotOurs, World, found_world, refuse_strangers
 from spinney.house.approvals import Approvals
+from spinney.storage.private import private_folder
 
 
 def quiet(_words: str) -> None:
@@ -19,7 +20,7 @@ def quiet(_words: str) -> None:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     made = World(tmp_path_factory.mktemp("demo") / "world", patients=240)
-    found(made, quiet)
+    found_world(made, quiet)
     return made
 
 
@@ -35,25 +36,25 @@ def test_every_form_of_data_has_a_hospital(world: World):
 
 def test_found_again_it_is_the_same_world(world: World):
     before = {path: path.read_bytes() for path in world.folder.rglob("identity.pem")}
-    found(world, lambda words: pytest.fail(words))
+    found_world(world, lambda words: pytest.fail(words))
     assert {path: path.read_bytes() for path in world.folder.rglob("identity.pem")} == before
     assert len(before) == 5
 
 
 def test_one_that_was_interrupted_while_it_was_made_is_made_anew(tmp_path: Path):
     world = World(tmp_path / "world", patients=240)
-    world.folder.mkdir()
+    private_folder(world.folder)
     (world.folder / MARK).write_text(json.dumps({"patients": 240, "seed": 2}))
     (world.folder / "half a house").mkdir()
     told: list[str] = []
-    found(world, told.append)
+    found_world(world, told.append)
     assert len(told) == 1
     assert not (world.folder / "half a house").exists()
 
 
 def test_a_world_of_other_patients_is_left_alone(world: World):
     with pytest.raises(NotOurs, match="a world of 240 patients; use another folder"):
-        found(World(world.folder, patients=480), quiet)
+        found_world(World(world.folder, patients=480), quiet)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, names:
 
 def test_two_worlds_deal_the_same_patients_into_the_same_parts(world: World, tmp_path: Path):
     other = World(tmp_path / "other", patients=240)
-    found(other, quiet)
+    found_world(other, quiet)
     for site in world.village.sites:
         one, two = (Vault(made.village.home(site)).key for made in (world, other))
         assert one == two

@@ -16,7 +16,7 @@ from spinney.federation.forest_site import rounding_of
 from spinney.federation.messages import GrownForest
 from spinney.forest.codec import Limits
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.rows.parts import Part
 from spinney.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
@@ -201,7 +201,11 @@ def test_they_do_not_count_in_the_error_that_decides_who_is_kept_either():
         )
         for column in (0, 1)
     ]
-    assert site._error(Boosted(join(stumps), np.array([5.0, 1.0]))) == site._error(Boosted(stumps[1], np.ones(1))) < 0.2
+    assert (
+        site._error(Boosted(join_forests(stumps), np.array([5.0, 1.0])))
+        == site._error(Boosted(stumps[1], np.ones(1)))
+        < 0.2
+    )
 
 
 def test_a_site_that_has_declined_does_not_boost(finished):

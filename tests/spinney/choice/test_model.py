@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from spinney.choice.metrics import auroc
 from spinney.choice.model import FederatedForest
 from spinney.errors import CohortRejected
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.study.settings import Feature
 from tests.spinney.in_process import Wood, cohorts, study
 
@@ -43,7 +43,7 @@ def stump(column: int, low: float, high: float) -> Forest:
 def model() -> FederatedForest:
     """Columns of the matrix are age, ward=medicine, ward=surgery, smoker."""
     return FederatedForest.from_trees(
-        join([stump(0, 0.2, 0.8), stump(2, 0.1, 0.5)]), ["ash", "beech"], np.array([3.0, 1.0]), FEATURES
+        join_forests([stump(0, 0.2, 0.8), stump(2, 0.1, 0.5)]), ["ash", "beech"], np.array([3.0, 1.0]), FEATURES
     )
 
 
@@ -93,7 +93,7 @@ def test_without_a_site_its_trees_are_gone_and_the_total_weight_stays(model, tab
 
 
 def test_the_others_keep_their_proportions():
-    trees = join([stump(0, 0.2, 0.8), stump(2, 0.1, 0.5), stump(3, 0.0, 1.0)])
+    trees = join_forests([stump(0, 0.2, 0.8), stump(2, 0.1, 0.5), stump(3, 0.0, 1.0)])
     model = FederatedForest.from_trees(trees, ["ash", "beech", "cedar"], np.array([1.0, 2.0, 1.0]), FEATURES)
     assert model.without("ash").weights_ == pytest.approx([8 / 3, 4 / 3])
 

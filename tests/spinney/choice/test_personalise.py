@@ -125,7 +125,7 @@ def test_a_lead_of_the_local_forest_counts_only_beyond_one_standard_error(alike,
     chooser.judged["local"] = votes + push * truth + np.random.default_rng(0).normal(0, 0.2, len(votes))
     lead, error = chooser._lead_of_local("bofrf")
     assert (lead > 0, lead > error) == (True, chosen == "local")
-    assert chooser._decide().name == chosen
+    assert chooser.decide().name == chosen
 
 
 @pytest.mark.parametrize("metric", ["auprc", "mcc"])
@@ -219,7 +219,7 @@ def test_the_personalised_selection_tries_every_tau_with_all_trees_and_with_its_
     assert {"local", "fedrf", "bofrf", "F", "F_n"} <= tried
 
 
-def test_a_study_may_let_the_personalised_selection_decide():
+def test_a_study_may_let_the_personalised_selectiondecide():
     decision = outcome_at_elm(study(algorithm={"name": "bofrf", "selection": "personalised"})).decision
     best = max((name for name in decision.cross_validated if name[0] == "F"), key=decision.cross_validated.get)
     assert decision.name in (best, "local")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from spinney.cohort.check_result import CheckResult, check_cohort
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
+from spinney.rows.cohort_ref import CohortRef
 from tests.connectors.great_expectations.contract import CANARY, CANARY_WORD, GOOD, STUDY, Counts, first, table
 
 

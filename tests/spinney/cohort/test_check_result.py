@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from spinney.cohort.check_result import CheckResult
-from spinney.cohort.vault import CohortRef
 from spinney.errors import CohortRejected
+from spinney.rows.cohort_ref import CohortRef
 from tests.connectors.great_expectations.contract import CANARY, CANARY_WORD, STUDY
 from tests.places import ROOT
 
@@ -38,7 +38,7 @@ def watch(event, arguments):
 
 sys.addaudithook(watch)
 from spinney.cohort.check_result import check_cohort
-from spinney.cohort.vault import CohortRef
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 class Counts:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from spinney.cohort.encoded import encode_table, read_encoded, write_encoded
-from spinney.cohort.vault import CohortRef, Vault
+from spinney.cohort.vault import Vault
 from spinney.errors import SourceFailed
+from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 WORDS = {"name": "arrays", "features": [{"name": "a", "kind": "binary"}], "label": {"name": "y"}}

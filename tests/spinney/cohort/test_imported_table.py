@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull_report import PullResult
 from spinney.cohort.vault import Vault
 from spinney.configuration.site import SiteSettings
 from spinney.errors import CohortRejected, SourceFailed
-from tests.made_up import NOW, plain_study, study
+from tests.made_up import NOW, plain_study, pull_at, study
 
 TABLE = "patient,index_time,weight,outcome,surname\nann,2023-01-01,70.5,1,Meier\nbob,2023-01-02,?,0,Huber\n"
 
@@ -21,7 +21,7 @@ TABLE = "patient,index_time,weight,outcome,surname\nann,2023-01-01,70.5,1,Meier\
 def from_csv(folder: Path, text: str, **settings: Any) -> PullResult:
     (folder / "cohort.csv").write_text(text)
     source = {"kind": "files", "table": folder / "cohort.csv", **settings}
-    return pull(plain_study(), SiteSettings(name="north", home=folder / "home", source=source), now=NOW)
+    return pull_at(plain_study(), SiteSettings(name="north", home=folder / "home", source=source), now=NOW)
 
 
 def test_a_finished_csv_becomes_a_cohort_with_the_columns_of_the_study(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_csv_parquet_and_both_databases_give_the_same_finished_cohort(
         {"kind": "sql", "url": postgres(create, insert), "table": "SELECT * FROM c"},
     ):
         own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
-        digests.add(pull(plain_study(), own, now=NOW).cohort.digest)
+        digests.add(pull_at(plain_study(), own, now=NOW).cohort.digest)
     assert len(digests) == 1
 
 
@@ -85,7 +85,7 @@ def test_a_label_of_any_type_in_parquet_is_one_or_zero(tmp_path: Path, kind: str
     frame.to_parquet(tmp_path / "cohort.parquet")
     source = {"kind": "files", "table": tmp_path / "cohort.parquet"}
     own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
-    result = pull(plain_study(), own, now=NOW)
+    result = pull_at(plain_study(), own, now=NOW)
     assert Vault(tmp_path / "home").read(result.cohort)["outcome"].to_pylist().count(1) == 2
 
 
@@ -95,7 +95,7 @@ def test_a_label_that_a_database_keeps_as_a_double_is_one_or_zero(tmp_path: Path
     source = {"kind": "sql", "url": sqlite(create, insert), "table": "SELECT * FROM c"}
     own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
     of = plain_study().with_settings(label={"positive": ["2"]})
-    assert pull(of, own, now=NOW).report.positive == 1
+    assert pull_at(of, own, now=NOW).report.positive == 1
 
 
 def test_a_word_that_is_neither_yes_nor_no_is_not_taken_for_no(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_two_columns_of_one_name_in_a_query_are_refused(tmp_path: Path, sqlite: 
     source = {"kind": "sql", "url": url, "table": "SELECT *, weight AS WEIGHT FROM c"}
     own = SiteSettings.model_validate({"name": "north", "home": tmp_path / "home", "source": source})
     with pytest.raises(SourceFailed, match="query for table: weight is the name of more than one column"):
-        pull(plain_study(), own, now=NOW)
+        pull_at(plain_study(), own, now=NOW)
 
 
 def test_a_table_without_patients_says_so_and_takes_every_row_for_one(tmp_path: Path) -> None:
@@ -149,4 +149,4 @@ def test_a_table_without_patients_says_so_and_takes_every_row_for_one(tmp_path: 
 def test_a_site_may_bring_a_finished_table_to_a_study_with_a_definition(tmp_path: Path) -> None:
     (tmp_path / "cohort.csv").write_text(TABLE)
     own = SiteSettings(name="n", home=tmp_path / "home", source={"kind": "files", "table": tmp_path / "cohort.csv"})
-    assert pull(study(), own, now=NOW).cohort.rows == 2
+    assert pull_at(study(), own, now=NOW).cohort.rows == 2

@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from spinney.cohort.pull import pull
 from spinney.errors import CohortRejected, SourceFailed
 from tests.made_up import (
     NOW,
@@ -22,6 +21,7 @@ from tests.made_up import (
     observation,
     patient,
     plain_study,
+    pull_at,
     pulled,
     site,
     study,
@@ -105,7 +105,7 @@ def test_what_is_found_wanting_is_noted(tmp_path: Path) -> None:
 def test_progress_is_told_by_kind(tmp_path: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
     write(tmp_path / "fhir", WEIGHED)
-    pull(study(), site(tmp_path), now=NOW, progress=lambda *how_far: told.append(how_far))
+    pull_at(study(), site(tmp_path), now=NOW, progress=lambda *how_far: told.append(how_far))
     assert ("Encounter", 2, 2) in told
 
 
@@ -119,10 +119,10 @@ def test_times_of_a_site_without_offsets_are_in_its_time_zone(tmp_path: Path) ->
 def test_a_study_without_a_definition_cannot_read_events(tmp_path: Path) -> None:
     write(tmp_path / "fhir", WEIGHED)
     with pytest.raises(SourceFailed, match="this site needs `table`"):
-        pull(plain_study(), site(tmp_path), now=NOW)
+        pull_at(plain_study(), site(tmp_path), now=NOW)
 
 
 def test_a_source_without_a_matching_event_says_so(tmp_path: Path) -> None:
     write(tmp_path / "fhir", [patient(), observation("2023-01-01", 1.0, code="x|1") | {"code": coded("x|1")}])
     with pytest.raises(CohortRejected, match=r"map local codes in site\.yaml"):
-        pull(study(), site(tmp_path), now=NOW)
+        pull_at(study(), site(tmp_path), now=NOW)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spinney.cohort.check_result import CheckResult
-from spinney.cohort.vault import CohortRef
+from spinney.rows.cohort_ref import CohortRef
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")

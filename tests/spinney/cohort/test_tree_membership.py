@@ -10,6 +10,7 @@ from spinney.cohort.encoded import read_encoded
 from spinney.cohort.tree_membership import forget_grown, unseen_by
 from spinney.cohort.vault import Vault, digest_of
 from spinney.rows.parts import Part
+from spinney.storage.private import private_folder
 from tests.federations import breast_study
 
 
@@ -41,8 +42,7 @@ def test_with_a_new_key_of_the_vault_own_trees_have_no_say_instead_of_one_on_pat
 
 def test_what_no_model_needs_is_forgotten_but_for_the_newest_rounds(tmp_path: Path):
     vault = Vault(tmp_path)
-    folder = tmp_path / "vault" / "grown" / "wood"
-    folder.mkdir(parents=True)
+    folder = private_folder(vault.folder / "grown" / "wood")
     for number in range(1, 41):
         (folder / f"{number}.npz").touch()
     forget_grown(vault, "wood", {3})

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spinney.cohort.vault import CohortRef, Vault, digest_of
+from spinney.cohort.vault import Vault, digest_of
 from spinney.errors import SourceFailed
+from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import RoundState
+from spinney.storage.private import OpenToOthers
 from tests.made_up import NOW, study
 from tests.places import ROOT
 
@@ -41,9 +43,12 @@ def test_folders_are_private_and_files_too(tmp_path: Path) -> None:
     assert {mode(file) for file in (ref.path, ref.path.with_suffix(".json"), vault.folder / "key")} == {0o600}
 
 
-def test_a_folder_that_others_could_read_is_closed(tmp_path: Path) -> None:
-    (tmp_path / "vault").mkdir(mode=0o755)
-    assert mode(Vault(tmp_path).folder) == 0o700
+def test_a_folder_that_others_could_read_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault").chmod(0o755)
+    with pytest.raises(OpenToOthers, match=f"run: chmod 700 {tmp_path / 'vault'}"):
+        Vault(tmp_path)
+    assert mode(tmp_path / "vault") == 0o755
 
 
 def test_only_what_the_study_names_is_written_and_nobody_is_named(tmp_path: Path) -> None:
@@ -167,14 +172,14 @@ FULL = """
 import resource, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from spinney.cohort.pull import pull
+from tests.made_up import pull_at
 from tests.made_up import patient, site, study, write, observation, STAY, RIPENER
 folder = Path(sys.argv[1])
 crowd = [observation(f"2023-01-0{1 + n % 9}T00:00:00Z", float(n)) for n in range(4000)]
 write(folder / "fhir", [patient(), STAY, RIPENER, *crowd])
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
-    pull(study(), site(folder), now=datetime(2024, 1, 1, tzinfo=UTC))
+    pull_at(study(), site(folder), now=datetime(2024, 1, 1, tzinfo=UTC))
 except Exception as error:
     print(type(error).__name__, error)
 """

@@ -49,7 +49,7 @@ def test_a_folder_is_meant_relative_to_the_file_and_an_address_is_not(url: str, 
 def test_a_coordinator_s_home_is_beside_its_file(tmp_path: Path):
     (tmp_path / "coordinator.yaml").write_text("name: oak\nexchange: {url: x}\n")
     settings = read_coordinator(tmp_path / "coordinator.yaml")
-    assert (settings.home, settings.exchange.url) == (tmp_path, str(tmp_path / "x"))
+    assert (settings.home, settings.exchange.url) == (tmp_path / "home", str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.pull import pull
 from spinney.configuration.site import read_site
 from spinney.errors import SourceFailed, StudyInvalid
-from tests.made_up import NOW, WEIGHED, study, write
+from tests.made_up import NOW, WEIGHED, pull_at, study, write
 
 SITE = "name: north\nsource: {kind: files, path: fhir}\n"
 
@@ -18,15 +17,15 @@ def test_paths_in_a_site_file_are_relative_to_it(tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(SITE)
     write(tmp_path / "fhir", WEIGHED)
     own = read_site(tmp_path / "site.yaml")
-    assert own.vault.folder == tmp_path / "vault"
-    assert pull(study(), own, now=NOW).cohort.rows == 1
+    assert own.vault.folder == tmp_path / "home" / "vault"
+    assert pull_at(study(), own, now=NOW).cohort.rows == 1
 
 
 def test_a_database_file_in_a_site_file_is_relative_to_it(tmp_path: Path) -> None:
     text = "name: north\nsource: {kind: sql, url: 'sqlite:///his.db', table: SELECT 1}\n"
     (tmp_path / "site.yaml").write_text(text)
     with pytest.raises(SourceFailed) as failed:
-        pull(study(), read_site(tmp_path / "site.yaml"), now=NOW)
+        pull_at(study(), read_site(tmp_path / "site.yaml"), now=NOW)
     assert str(tmp_path / "his.db") in str(failed.value)
 
 

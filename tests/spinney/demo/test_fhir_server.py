@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from spinney.cohort.pull import pull
 from spinney.configuration.site import SiteSettings
 from spinney.demo.fhir_server import DemoFhirServer
 from spinney.demo.history import MadeUpHistory, make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.site import site_settings, world_study, write_data
+from tests.made_up import pull_at
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_a_pull_over_http_gives_the_cohort_of_the_files(
     rest = {"kind": "fhir-rest", "base_url": server.base_url}
     files = {**write_data(history, "fhir", tmp_path), "path": tmp_path / "fhir"}
     there, here = (
-        pull(world_study(), SiteSettings.model_validate(site_settings(history, source, home=tmp_path / "home")))
+        pull_at(world_study(), SiteSettings.model_validate(site_settings(history, source, home=tmp_path / "home")))
         for source in (rest, files)
     )
     assert there.cohort.digest == here.cohort.digest

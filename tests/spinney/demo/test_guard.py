@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from spinney.demo.guard import guarded
+from spinney.demo.guard import under_guard
 
 HOLDER = """
 import subprocess, sys, time
-from spinney.demo.guard import guarded
-held = subprocess.Popen(guarded(sys.argv[1:]), stdin=subprocess.PIPE, start_new_session=True)
+from spinney.demo.guard import under_guard
+held = subprocess.Popen(under_guard(sys.argv[1:]), stdin=subprocess.PIPE, start_new_session=True)
 time.sleep(600)
 """
 # ends when it is asked to, and leaves a child that it has told nobody of
@@ -59,14 +59,14 @@ def test_a_command_and_its_children_end_when_their_holder_is_killed(tmp_path: Pa
 
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_exit_code_is_the_commands_own(code: int) -> None:
-    command = guarded([sys.executable, "-c", f"raise SystemExit({code})"])
+    command = under_guard([sys.executable, "-c", f"raise SystemExit({code})"])
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         assert process.wait(30) == code
 
 
 def test_a_request_to_end_reaches_the_command() -> None:
     words = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print(1, flush=True)"
-    command = guarded([sys.executable, "-c", f"{words}; time.sleep(600)"])
+    command = under_guard([sys.executable, "-c", f"{words}; time.sleep(600)"])
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, start_new_session=True) as process:
         assert process.stdout is not None

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.pull import PullResult, pull
+from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import read_site
 from spinney.demo.history import make_history
 from spinney.demo.hospitals import Hospital, make_hospitals
 from spinney.demo.site import site_settings, world_study, write_data, write_tables, write_yaml
+from tests.made_up import pull_at
 
 HOSPITALS = make_hospitals(4, 700, 5)
 
@@ -21,7 +22,7 @@ def pulled(folder: Path, hospital: Hospital, form: str, url: str | None = None) 
     source = write_data(history, form, folder / form, url)
     settings = site_settings(history, source, home=str(folder / "home"))  # one vault: the same pseudonyms
     write_yaml(folder / form / "site.yaml", settings, "A made-up hospital.")
-    return pull(world_study(), read_site(folder / form / "site.yaml"))
+    return pull_at(world_study(), read_site(folder / form / "site.yaml"))
 
 
 @pytest.mark.parametrize("hospital", HOSPITALS, ids=lambda one: one.name)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from spinney.algorithms import ALGORITHMS
 from spinney.federation.seam import Decline, Message
+from spinney.plugins import ALGORITHMS
 from tests.spinney.in_process import Wood
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.algorithms import ALGORITHMS
 from spinney.choice.model import FederatedForest
 from spinney.choice.saved import read_words, restore, save
 from spinney.errors import Refused
@@ -17,6 +16,7 @@ from spinney.federation.disclosure import check_message
 from spinney.federation.filling import fill_of, filled_means, means_of, told_sums
 from spinney.federation.messages import EnrolOrder, Invitation, PlainMeans, RingMeans
 from spinney.federation.seam import Message
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import Part

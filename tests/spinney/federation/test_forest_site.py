@@ -14,7 +14,7 @@ from spinney.federation.messages import GrownForest, GrowOrder, Invitation
 from spinney.federation.seam import Decline, Parcel
 from spinney.forest import codec
 from spinney.forest.export import Rounding
-from spinney.forest.tree import join
+from spinney.forest.tree import join_forests
 from tests.spinney.in_process import SITES, Wood, cohort
 
 
@@ -99,7 +99,7 @@ def another_grid(site):
 
 def too_many_trees(site):
     mine = site.own_forest()
-    return codec.pack_forest(join([mine, mine]), site.rounding)
+    return codec.pack_forest(join_forests([mine, mine]), site.rounding)
 
 
 @pytest.mark.parametrize("forgery", [garbage, another_grid, too_many_trees])
@@ -116,7 +116,9 @@ def test_a_copy_of_one_s_own_tree_has_no_second_vote(wood, people):
     class Twins(BofrfSite):
         def grown(self):
             super().grown()
-            self.house.memory["forest"] = packed = codec.pack_forest(join([self.own_forest()[0]] * 4), self.rounding)
+            self.house.memory["forest"] = packed = codec.pack_forest(
+                join_forests([self.own_forest()[0]] * 4), self.rounding
+            )
             return packed
 
     federation = Wood(wood, people, parts={"elm": Twins})

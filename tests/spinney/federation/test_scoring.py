@@ -13,7 +13,7 @@ from spinney.federation.gathering import manifest_of
 from spinney.federation.messages import MaskedCounts, OwnWeights, PlainCounts, RingOrder, Signature, Weights
 from spinney.federation.seam import Decline
 from spinney.forest import codec
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from tests.spinney.federation.tampered import cheats, only_for, refusal, stopped
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
@@ -76,7 +76,9 @@ def test_a_manifest_with_one_tree_twice_is_refused(wood, people):
     class Twins(BofrfSite):
         def grown(self):
             super().grown()
-            self.house.memory["forest"] = packed = codec.pack_forest(join([self.own_forest()[0]] * 4), self.rounding)
+            self.house.memory["forest"] = packed = codec.pack_forest(
+                join_forests([self.own_forest()[0]] * 4), self.rounding
+            )
             return packed
 
     def doubled(order):
@@ -335,7 +337,7 @@ def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(to
     people = cohorts(wood, SITES[:3]) | {"elm": cohort(wood, seed=3, absent=(3,))}
     one = plain_tree([0, LEAF, LEAF], [0.5, 0.0, 0.0], [0.0, 0.2, 0.8])
     twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [0.5, 0.0, 0.5, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
-    federation = Wood(wood, people, parts={"ash": grows(lambda _: join([one, twin]))})
+    federation = Wood(wood, people, parts={"ash": grows(lambda _: join_forests([one, twin]))})
     federation.run()
     counts = federation.houses["elm"].memory["fold-counts"][0].sum(axis=0)
     assert np.array_equal(totals[0][0] - totals[0][1], counts[0])

@@ -15,7 +15,7 @@ from spinney.errors import TreeRefused
 from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, grid_digest, pack_forest, unpack_forest
 from spinney.forest.export import Rounding
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 
 GRID = Rounding(np.array([1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]), 0.01)
 COARSE = Rounding(np.array([0.5]), 0.23)
@@ -403,5 +403,5 @@ def mutated(data, rng, keep_length=False):
 
 def test_many_forests_in_one_message_keep_their_order():
     forests = [random_forest(GRID, seed, trees=2) for seed in range(5)]
-    back = unpack_forest(pack_forest(join(forests), GRID), GRID, LIMITS)
+    back = unpack_forest(pack_forest(join_forests(forests), GRID), GRID, LIMITS)
     assert back.digests == tuple(digest for forest in forests for digest in forest.digests)

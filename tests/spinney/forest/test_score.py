@@ -10,7 +10,7 @@ from sklearn.metrics import confusion_matrix
 
 from spinney.forest import score
 from spinney.forest.score import abstains, confusion_counts, fold_counts, stream_counts
-from spinney.forest.tree import LEAF, Forest, join
+from spinney.forest.tree import LEAF, Forest, join_forests
 from tests.spinney.forest.grown import PRESENT, TREES, stump_on, table
 
 
@@ -54,7 +54,7 @@ def test_a_tree_that_asks_an_absent_column_adds_nothing(forest):
     present[3] = False
     asks = np.array([3 in tree.feature for tree in forest])
     assert asks.any()
-    counts = confusion_counts(join([forest, stump_on(0)]), X, y, present)
+    counts = confusion_counts(join_forests([forest, stump_on(0)]), X, y, present)
     assert not counts[:-1][asks].any()
     assert counts[-1].sum() == len(y)
     assert np.array_equal(abstains(forest, present), asks)
@@ -116,10 +116,10 @@ def test_counts_by_fold_are_those_of_each_fold_s_rows(forest, monkeypatch, rows_
 def test_no_rows_and_no_trees_count_nothing(forest):
     X, y = table(1)
     assert confusion_counts(forest, X[:0], y[:0], PRESENT).tolist() == [[0, 0, 0, 0]] * TREES
-    assert confusion_counts(join([]), X, y, PRESENT).shape == (0, 4)
+    assert confusion_counts(join_forests([]), X, y, PRESENT).shape == (0, 4)
     nobody = np.zeros((2, 0), dtype=np.int64)
     assert not fold_counts(forest, X[:0], y[:0], PRESENT, nobody, 3).any()
-    assert fold_counts(join([]), X, y, PRESENT, np.zeros((2, len(X)), dtype=np.int64), 3).shape == (2, 3, 0, 4)
+    assert fold_counts(join_forests([]), X, y, PRESENT, np.zeros((2, len(X)), dtype=np.int64), 3).shape == (2, 3, 0, 4)
 
 
 def test_scoring_leaves_the_site_s_rows_as_they_were(forest):

@@ -14,7 +14,7 @@ from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.score import confusion_counts, stream_counts
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, check_shape, depths, join, right_children
+from spinney.forest.tree import LEAF, Forest, check_shape, depths, join_forests, right_children
 from spinney.forest.votes import scores
 from spinney.study.settings import Feature
 from tests.spinney.forest.nested import COLUMNS, PRESENT, STUMP, TREES, bare, forest_of, rows
@@ -54,7 +54,7 @@ def test_the_deepest_node_is_as_deep_as_the_tree_and_one_less_is_refused(nested)
 def test_a_forest_taken_apart_and_joined_is_the_same_forest(nested):
     forest = forest_of(nested)
     assert len(forest) == len(nested)
-    assert join(list(forest)).digests == forest.digests
+    assert join_forests(list(forest)).digests == forest.digests
     assert forest.take(range(len(forest))[::-1]).digests == forest.digests[::-1]
     assert forest.take([-1, 0, -1]).digests == tuple(forest.digests[place] for place in (-1, 0, -1))
     assert len(forest.take([])) == 0
@@ -169,7 +169,7 @@ def test_a_tree_has_another_name_when_anything_in_it_changes():
 
 
 def test_a_forest_without_trees_is_a_forest():
-    none = join([])
+    none = join_forests([])
     assert len(none) == 0
     assert none.digests == ()
     assert Walker(none, COLUMNS).votes(rows()).shape == (3, 0)

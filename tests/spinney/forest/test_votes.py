@@ -7,7 +7,7 @@ import pytest
 
 from spinney.forest import votes
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import join
+from spinney.forest.tree import join_forests
 from spinney.forest.votes import scores
 from tests.spinney.forest.grown import COLUMNS, TREES, table
 
@@ -90,7 +90,7 @@ def test_trees_without_weight_change_no_score(forest):
     X, _ = table(3, rows=300)
     weights = np.ones((TREES, 1))
     alone = scores(Walker(forest, COLUMNS), X, weights)
-    together = scores(Walker(join([forest, forest]), COLUMNS), X, np.concatenate([0 * weights, weights]))
+    together = scores(Walker(join_forests([forest, forest]), COLUMNS), X, np.concatenate([0 * weights, weights]))
     assert np.array_equal(alone, together)
 
 

@@ -10,7 +10,7 @@ from spinney.configuration.study_file import write_study
 from spinney.errors import StudyInvalid
 from spinney.house.approvals import Approvals, NotApproved, approved_studies
 from spinney.house.keys import Identity
-from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found, invite, join
+from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found_roster, invite, join
 from spinney.study.study import Study
 
 OAK, ASH, BEECH = Identity.new(), Identity.new(), Identity.new()
@@ -23,7 +23,7 @@ def with_site(roster: Roster, site: str, identity: Identity) -> Roster:
     return admit(roster, letter, join(letter, identity), OAK)
 
 
-FIRST = found("wood", "oak", OAK)
+FIRST = found_roster("wood", "oak", OAK)
 WITH_ASH = with_site(FIRST, "ash", ASH)
 BOTH = with_site(WITH_ASH, "beech", BEECH)
 
@@ -109,7 +109,7 @@ def test_an_older_roster_is_not_approved_after_a_newer_one(approvals: Approvals)
 def test_a_roster_has_to_come_from_the_coordinator_of_the_invite(approvals: Approvals) -> None:
     approvals.keep_invite(invite(FIRST, STUDY.digest, "ash", "exchange", OAK))
     with pytest.raises(RosterRefused, match="not signed by oak"):
-        approvals.approve_roster(found("wood", "oak", BEECH))
+        approvals.approve_roster(found_roster("wood", "oak", BEECH))
 
 
 def test_rounds_run_under_the_version_in_force_and_not_under_the_newest(approvals: Approvals) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from spinney.cohort.encoded import read_encoded
+from spinney.configuration.site import read_site
 from spinney.house.champion import incumbent_of
+from spinney.tasks.site import patients_of
 from tests.federations import breast_study
 from tests.servers.migrated import registry_in
 
@@ -23,9 +25,10 @@ def test_the_champion_is_pinned_to_the_round(two_nights):
     village, first, _ = two_nights
     registry, study = registry_in(village.home("ash")), breast_study()
     memory: dict[str, object] = {}
-    before = incumbent_of(registry, village.home("ash"), study, "ash", memory, first.cohort)
+    patients = patients_of(read_site(village.site_file("ash")), study)
+    before = incumbent_of(registry, patients, study, "ash", memory, first.cohort)
     assert (before.version, memory) == ("1", {"champion": "1"})
-    again = incumbent_of(registry, village.home("ash"), study, "ash", {"champion": ""}, first.cohort)
+    again = incumbent_of(registry, patients, study, "ash", {"champion": ""}, first.cohort)
     assert again is None
     assert before.promised == first.outcome.decision.cross_validated[first.outcome.decision.name]
     assert np.isfinite(before.votes(read_encoded(first.cohort, study))).all()

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from spinney.house.keys import KEY_VARIABLE, Identity, KeyRing, KeysUnusable, RoundKey, fingerprint, verify
+from spinney.storage.private import OpenToOthers
 
 
 def test_a_signing_key_is_made_once_and_kept_from_others(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_keys_that_are_open_to_others_are_refused_with_the_command(
     ring = KeyRing(tmp_path)
     ring.create()
     (ring.folder / place).chmod(mode)
-    with pytest.raises(KeysUnusable, match=f"{advice} {ring.folder / place}"):
+    with pytest.raises(OpenToOthers, match=f"{advice} {ring.folder / place}"):
         ring.identity()
 
 

@@ -23,7 +23,7 @@ from spinney.house.renewal import (
     renew_roster,
     signer,
 )
-from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found, invite, join, rotate, rotation
+from spinney.house.roster import Roster, RosterRefused, admit, dismiss, found_roster, invite, join, rotate, rotation
 
 DIGEST = "5" * 64
 
@@ -52,7 +52,7 @@ class World:
         (folder / "exchange").mkdir()
         self.exchange = Exchange.open(str(folder / "exchange"))
         self.oak = self.approvals("oak")
-        publish_roster(self.oak, self.exchange, found("wood", "oak", self.ring("oak").create()))
+        publish_roster(self.oak, self.exchange, found_roster("wood", "oak", self.ring("oak").create()))
         self.oak.put_in_force(1)
 
     def approvals(self, house: str) -> Approvals:
@@ -256,7 +256,7 @@ def test_a_newcomer_is_not_shown_a_roster_from_before_its_invite(wood: World) ->
 def test_a_key_that_another_study_needs_is_not_destroyed(wood: World) -> None:
     old, new = wood.ring("ash").identity(), wood.ring("ash").next_identity()
     other = Approvals(wood.folder / "ash", "meadow", wood.clock)
-    letter = invite(found("meadow", "yew", Identity.new()), DIGEST, "ash", "exchange", Identity.new())
+    letter = invite(found_roster("meadow", "yew", Identity.new()), DIGEST, "ash", "exchange", Identity.new())
     other.keep_invite(letter)
     wood.publish(rotate(wood.newest, rotation(old, new), wood.boss))
     wood.effective()

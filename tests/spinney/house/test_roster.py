@@ -22,7 +22,7 @@ from spinney.house.roster import (
     accept,
     admit,
     dismiss,
-    found,
+    found_roster,
     invite,
     join,
     parse_document,
@@ -45,7 +45,7 @@ def joined(roster: Roster, site: str, identity: Identity, by: Identity = COORDIN
     return admit(roster, letter, join(letter, identity), by)
 
 
-FIRST = found("wood", "oak", COORDINATOR)
+FIRST = found_roster("wood", "oak", COORDINATOR)
 WITH_ASH = joined(FIRST, "ash", ASH)
 BOTH = joined(WITH_ASH, "beech", BEECH)
 
@@ -144,8 +144,8 @@ def test_the_same_roster_again_changes_nothing() -> None:
         (BOTH.model_copy(update={"version": 4}), "not signed by oak"),
         (BOTH.model_copy(update={"version": 4}).signed(ASH), "not signed by oak"),
         (BOTH.model_copy(update={"members": {"oak": COORDINATOR.public.hex()}}).signed(COORDINATOR), "can't replace"),
-        (found("meadow", "oak", COORDINATOR), "roster of meadow"),
-        (found("wood", "oak", ASH), "not signed by oak"),
+        (found_roster("meadow", "oak", COORDINATOR), "roster of meadow"),
+        (found_roster("wood", "oak", ASH), "not signed by oak"),
     ],
 )
 def test_a_roster_that_may_not_follow_is_refused(roster: Roster, reason: str) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinney.algorithms import ALGORITHMS
 from spinney.federation.seam import Message
 from spinney.house.audit import Audit
 from spinney.house.channel import RoundChannel
 from spinney.house.rounds import CoordinatorSession, Over, SiteSession
+from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.simulate import simulate
 from spinney.study.study import Study

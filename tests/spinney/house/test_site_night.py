@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from spinney.cohort.encoded import write_encoded
-from spinney.cohort.pull import pull
 from spinney.configuration.house import read_coordinator
 from spinney.configuration.site import read_site
 from spinney.configuration.study_file import write_study
@@ -22,7 +21,9 @@ from spinney.house.envelopes import Replayed
 from spinney.house.round_messages import Ask, Opening
 from spinney.house.rounds import SiteSession
 from spinney.house.site_night import NotOpened, SiteNights
+from spinney.tasks.site import patients_of
 from tests.federations import breast_study, breast_village, simulated
+from tests.made_up import pull_at
 from tests.nights import night, others, site_night
 from tests.spinney.house.houses import SITES
 
@@ -117,12 +118,13 @@ def test_a_round_of_a_study_that_nobody_here_has_approved_is_declined(village: V
 
 
 def test_a_round_that_is_opened_again_in_other_words_is_refused_and_noted(village: Village) -> None:
-    ash = SiteNights(read_site(village.site_file("ash")))
-    cohort = write_encoded(ash.site.vault, pull(ash.study, ash.site).cohort, ash.study)
+    site = read_site(village.site_file("ash"))
+    ash = SiteNights(site)
+    cohort = write_encoded(site.vault, pull_at(ash.study, site).cohort, ash.study)
     ash.rounds.enter(1, "the words that it began with")
     open_round(village)
     with pytest.raises(Replayed, match="the round was opened before with other words"):
-        ash.take_part(ash.await_opening(), cohort)
+        ash.take_part(ash.await_opening(), cohort, patients_of(site, ash.study))
     assert refusals(ash) == ["Replayed"]
 
 

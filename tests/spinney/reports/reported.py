@@ -13,7 +13,7 @@ import numpy as np
 from spinney.choice.metrics import Figure
 from spinney.choice.outcome import Newest, Subgroup, Succession
 from spinney.cohort.drift import Drift, Shift
-from spinney.cohort.pull import PullReport
+from spinney.cohort.pull_report import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
 from spinney.federation.messages import Description
 from spinney.house.audit import START, AuditEntry, Head, Line

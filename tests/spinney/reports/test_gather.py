@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.encoded import read_encoded
 from spinney.configuration.site import read_site
 from spinney.house.site_night import SiteNights
-from spinney.reports.gather import round_facts, site_facts, told_vector
-from spinney.rows.parts import Part
-from tests.federations import breast_study
+from spinney.reports.gather import round_facts, site_facts
 from tests.spinney.house.houses import SITES, World, small_cohorts, small_study
 
 
@@ -41,20 +38,6 @@ def test_a_night_that_was_missed_says_why_and_who_is_champion_stays(nights: Site
     assert (facts.round, facts.outcome, facts.missed) == (0, None, "the cohort was rejected")
     assert (facts.standing.version, facts.standing.champion) == ("", "1")
     assert facts.vector == {}
-
-
-def test_the_vector_is_the_means_of_the_training_rows_by_name(two_nights):
-    part, study = two_nights[1], breast_study()
-    training = read_encoded(part.cohort, study).rows(Part.TRAINING)
-    vector = told_vector(part.cohort, study)
-    assert list(vector) == [feature.name for feature in study.features]
-    assert [*vector.values()] == pytest.approx(training.X.mean(axis=0), abs=5e-4)
-
-
-def test_a_cohort_that_is_too_small_to_tell_tells_nothing(two_nights):
-    wary = breast_study(privacy={"smallest_cohort": 10_000})
-    assert told_vector(two_nights[1].cohort, breast_study())
-    assert told_vector(two_nights[1].cohort, wary) == {}
 
 
 def test_a_round_is_told_as_its_coordinator_saw_it(tmp_path: Path):

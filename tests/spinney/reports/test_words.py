@@ -8,12 +8,19 @@ import pytest
 
 from spinney.reports.facts import Standing
 from spinney.reports.site import site_page
-from spinney.reports.words import comparison_rows, credit_rows, decided, night_figures, night_markdown, round_markdown
+from spinney.reports.words import (
+    comparison_rows,
+    credit_rows,
+    decision_words,
+    night_figures,
+    night_markdown,
+    round_markdown,
+)
 from tests.spinney.reports.reported import SITES, night_facts, round_facts, texts, wood
 
 
 def test_the_top_says_in_two_sentences_what_was_decided_and_why(facts):
-    what, why = decided(facts)
+    what, why = decision_words(facts)
     assert what.startswith("ash chose the federated forest (BOFRF)")
     assert what.endswith("in use from now on as version 4.")
     assert why.startswith("The reason: federated is the default")
@@ -21,7 +28,9 @@ def test_the_top_says_in_two_sentences_what_was_decided_and_why(facts):
 
 
 def test_a_champion_that_stays_is_named(facts):
-    what, _ = decided(night_facts(facts.study, standing=Standing("5", "4", "the candidate is worse beyond noise")))
+    what, _ = decision_words(
+        night_facts(facts.study, standing=Standing("5", "4", "the candidate is worse beyond noise"))
+    )
     assert what.endswith("registered as version 5 while version 4 stays in use.")
 
 
@@ -34,7 +43,7 @@ def test_local_and_federated_stand_side_by_side_with_intervals(facts):
 
 
 def test_the_champion_that_it_was_held_against_is_named(facts):
-    _, why = decided(facts)
+    _, why = decision_words(facts)
     assert "held against version 3, it is not worse beyond noise" in why
     assert "+0.012 (-0.008 to +0.030)" in night_markdown(facts)
 

@@ -8,11 +8,12 @@ import pytest
 
 from spinney.choice.model import FederatedForest
 from spinney.cohort.handover import Handover
-from spinney.cohort.pull import OpenRows, pull_open
+from spinney.cohort.pull_report import OpenRows
 from spinney.configuration.site import SiteSettings
 from spinney.scoring.scores import apply_model
 from spinney.simulate import pooled_forest
 from spinney.study.study import Study
+from tests.made_up import pull_open_at
 from tests.spinney.in_process import cohorts, study
 from tests.spinney.scoring.tonight import NOW, table
 
@@ -35,7 +36,7 @@ def site(tmp_path: Path) -> SiteSettings:
 
 @pytest.fixture
 def pulled(site: SiteSettings, wood: Study) -> OpenRows:
-    return pull_open(wood, site, now=NOW)
+    return pull_open_at(wood, site, now=NOW)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import stat
 import pytest
 
 from spinney.cohort.handover import Handover
-from spinney.cohort.pull import pull_open
 from spinney.errors import SourceFailed
 from tests import made_up
+from tests.made_up import pull_open_at
 from tests.spinney.scoring.tonight import NOW, OPEN, scores, table
 
 
@@ -37,7 +37,7 @@ def test_identifiers_are_in_one_private_file_and_gone_after_the_write_back(site,
 
 def test_the_next_pull_deletes_what_a_killed_run_left(site, wood, handover):
     table().iloc[:91].to_csv(site.source.table, index=False)
-    pull_open(wood, site, now=NOW)
+    pull_open_at(wood, site, now=NOW)
     assert {*handover.identifiers().values()} == {"mrn-00090"}
     with pytest.raises(SourceFailed):
         handover.scores()
@@ -45,7 +45,7 @@ def test_the_next_pull_deletes_what_a_killed_run_left(site, wood, handover):
 
 def test_rows_can_be_scored_before_any_outcome_is_known(site, wood):
     table().iloc[90:].to_csv(site.source.table, index=False)
-    pulled = pull_open(wood, site, now=NOW)
+    pulled = pull_open_at(wood, site, now=NOW)
     assert (pulled.cohort, pulled.unripe.rows) == (None, OPEN)
 
 
@@ -59,7 +59,7 @@ def test_patients_of_a_fhir_source_are_known_by_the_id_of_their_resource(tmp_pat
     ]
     made_up.write(tmp_path / "fhir", resources)
     site, asked = made_up.site(tmp_path), made_up.study()
-    pulled = pull_open(asked, site, now=made_up.NOW)
+    pulled = pull_open_at(asked, site, now=made_up.NOW)
     assert pulled.unripe.rows == 2
     assert {*Handover(site.vault, asked.name).identifiers().values()} == {"ann", "bob"}
 
@@ -67,7 +67,7 @@ def test_patients_of_a_fhir_source_are_known_by_the_id_of_their_resource(tmp_pat
 def test_a_table_without_patients_can_t_be_scored(site, wood):
     nobody = site.model_copy(update={"source": site.source.model_copy(update={"patient_column": None})})
     with pytest.raises(SourceFailed, match="name patient_column and index_time_column"):
-        pull_open(wood, nobody, now=NOW)
+        pull_open_at(wood, nobody, now=NOW)
 
 
 def test_a_score_never_shows_whose_it_is(handover):

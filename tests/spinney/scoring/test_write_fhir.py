@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from fhir.resources.R4B.riskassessment import RiskAssessment
 
-from spinney.configuration.scores import ScoresFhir
 from spinney.errors import SourceFailed
 from spinney.scoring.scores import Score, ScoredBy
+from spinney.scoring.settings import ScoresFhir
 from spinney.scoring.write_fhir import assessment, write_fhir
 from spinney.study.study import Study
 from tests.servers.fhir_traps import Stumble

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from sqlalchemy import create_engine, text
 
-from spinney.configuration.scores import ScoresTable
 from spinney.errors import SourceFailed
 from spinney.scoring.scores import ScoredBy
+from spinney.scoring.settings import ScoresTable
 from spinney.scoring.write_table import _table, replace, write_table
 from tests.spinney.scoring.tonight import NOW, OPEN, SOURCE, scores
 

@@ -14,7 +14,7 @@ import pytest
 
 from spinney.connectors.exchange import ExchangeDenied, SecondCopy, TransientExchangeError, Unreadable
 from spinney.connectors.exchange.places.folder import Folder
-from tests.servers.exchange_contract import GROW, START, FakeClock, at
+from spinney.testing.exchange import GROW, START, FakeClock, at
 from tests.servers.exchange_places import FolderPlace
 
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from spinney.connectors.exchange import Exchange, ExchangeDenied, TransientExchangeError, Unreadable
-from tests.servers.exchange_contract import GROW, at
+from spinney.testing.exchange import GROW, at
 from tests.servers.exchange_places import S3Place
 from tests.servers.relay import Relay
 

@@ -1,7 +1,7 @@
 """Is this house fit for the night? One finding per thing that can be wrong, each with what to do about it.
 
 Everything is looked at even where something before it is wrong. What has to be reached over a network is in
-`spinney.house.doctor_reach`.
+`spinney.doctor.reach`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 
 from spinney.errors import SpinneyError
 from spinney.house.keys import KEY_VARIABLE, KeyRing, fingerprint
+from spinney.plugins import ALGORITHMS, EXCHANGES, SOURCES
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
@@ -40,7 +41,7 @@ class Finding:
     words: str
 
 
-def found(check: str, look: Callable[[], str]) -> Finding:
+def finding_of(check: str, look: Callable[[], str]) -> Finding:
     """What a look says; an error that it raises on purpose is what is wrong."""
     try:
         return Finding(check, "ok", look())
@@ -52,6 +53,7 @@ def check_machine() -> Iterator[Finding]:
     """What does not depend on a house."""
     yield check_python()
     yield check_versions()
+    yield check_plugins()
 
 
 def check_python() -> Finding:
@@ -60,6 +62,15 @@ def check_python() -> Finding:
     if sys.version_info < OLDEST_PYTHON:
         return Finding("python", "wrong", f"{here}; install Python 3.11 or newer and Spinney into it")
     return Finding("python", "ok", here)
+
+
+def check_plugins() -> Finding:
+    """Algorithms, sources and exchanges of other packages."""
+    kinds = (ALGORITHMS, SOURCES, EXCHANGES)
+    if broken := [reason for kind in kinds for reason in kind.broken.values()]:
+        return Finding("plugins", "warning", "; ".join(broken))
+    foreign = [f"the {kind.what} {name}" for kind in kinds for name in kind.foreign]
+    return Finding("plugins", "ok", f"other packages offer {', '.join(foreign)}" if foreign else "Spinney's own")
 
 
 def check_versions(package: str = PACKAGE, lock: Path = LOCK) -> Finding:
@@ -145,7 +156,7 @@ def check_home(home: Path) -> Finding:
         return Finding("home", "warning", f"{home} is not there yet; the first command that needs it makes it")
     mode = home.stat().st_mode & 0o777
     if mode & 0o077:
-        return Finding("home", "warning", f"{home} is open to others (mode {mode:04o}); run: chmod 700 {home}")
+        return Finding("home", "wrong", f"{home} is open to others (mode {mode:04o}); run: chmod 700 {home}")
     return Finding("home", "ok", str(home))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spinney.house.doctor import LOCK, check_versions
-from tests.spinney.house.examined import findings, healthy_house, spinney
+from spinney.doctor.findings import LOCK, check_versions
+from tests.spinney.doctor.examined import findings, healthy_house, spinney
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def test_a_key_that_others_can_read_is_wrong_and_the_line_says_chmod(house: Path
     assert spinney("doctor").exit_code == 2
 
 
-def test_a_home_that_others_can_enter_is_a_warning(house: Path) -> None:
+def test_a_home_that_others_can_enter_is_wrong(house: Path) -> None:
     (house / "home").chmod(0o755)
     state, words = findings()["home"]
-    assert (state, words.endswith(f"run: chmod 700 {house / 'home'}")) == ("warning", True)
+    assert (state, words.endswith(f"run: chmod 700 {house / 'home'}")) == ("wrong", True)
 
 
 def test_a_damaged_key_is_wrong(house: Path) -> None:

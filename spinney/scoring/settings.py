@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, field_validator, model_validator
@@ -10,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 
 from spinney.base import Name, Settings
 from spinney.connectors.fhir.server import FhirServer
+from spinney.connectors.sources.sql import below
 
 
 class ScoresTable(Settings):
@@ -30,6 +32,10 @@ class ScoresTable(Settings):
         if url.password is not None or any("password" in key.lower() for key in url.query):
             raise ValueError("url must hold no password; name its environment variable in password_env")
         return value
+
+    def anchored(self, folder: Path) -> Self:
+        """These settings with a relative file of SQLite below the folder of site.yaml."""
+        return self.model_copy(update={"url": below(folder, self.url)})
 
 
 class ScoresFhir(FhirServer):

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from spinney.algorithms.boppid import BoppidSite, CombineOrder
+from spinney.algorithms.boppid import MESSAGES, BoppidSite, CombineOrder
 from spinney.base import Settings
-from spinney.federation.gathering import welcome
 from spinney.federation.messages import GrowOrder
 from spinney.federation.seam import Algorithm, Federation, Message
+from spinney.federation.welcome import welcome
 
 if TYPE_CHECKING:
     from spinney.study.study import Study
@@ -45,4 +45,4 @@ def coordinate(federation: Federation, study: Study) -> str:
     return ""
 
 
-ALGORITHM = Algorithm(LocalAdaboost, AdaboostSite, coordinate)
+ALGORITHM = Algorithm(LocalAdaboost, AdaboostSite, coordinate, MESSAGES)

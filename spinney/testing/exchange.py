@@ -1,4 +1,8 @@
-"""What every exchange promises, whatever it is made of. A test file inherits it and says, by a `place`, over what."""
+"""What every exchange promises, whatever it is made of. A test class inherits it and says, by a `place`, over what.
+
+Houses race each other for one name, writers are killed in the middle, the store goes away and comes back, and somebody
+plants what is no message: an exchange outlasts all of it, and says what people have to do where they have to.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,6 @@ from spinney.connectors.exchange import (
     SecondCopy,
     TransientExchangeError,
 )
-from tests.places import ROOT
-from tests.servers.relay import Relay
 
 START = datetime(2030, 1, 1, 22, tzinfo=UTC)
 GROW = Address("heart", "north", 7, "grow", 1)
@@ -40,7 +42,7 @@ Exchange.open(order["url"], order["options"]).put(Address(*order["address"]), b"
 """
 
 
-class Place(Protocol):
+class ExchangePlace(Protocol):
     """One kind of exchange, and the things that can happen to it."""
 
     longest_nap: float
@@ -101,7 +103,7 @@ class FakeClock:
 
 def writer(url: str, options: dict[str, Any], address: Address, size: int, most: int = 0) -> subprocess.Popen[bytes]:
     """A process that publishes so many bytes; the kernel kills it when a file of it has grown to `most`."""
-    process = subprocess.Popen([sys.executable, "-c", WRITER], cwd=ROOT, stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", WRITER], stdin=subprocess.PIPE)
     parts = [address.study, address.sender, address.round, address.step, address.attempt]
     order = {"url": url, "options": options, "address": parts, "size": size, "most": most}
     assert process.stdin is not None
@@ -110,17 +112,8 @@ def writer(url: str, options: dict[str, Any], address: Address, size: int, most:
     return process
 
 
-def kill_in_the_middle(relay: Relay, process: subprocess.Popen[bytes], after: int) -> None:
-    """Kill a writer whose bytes are on their way through the relay."""
-    relay.stop_after = after
-    assert relay.stopped.wait(60)
-    process.kill()
-    process.wait()
-    relay.cut()
-    relay.mend()
-
-
 def at(sender: str, step: str = "grow", attempt: int = 1, round: int = 7, study: str = "heart") -> Address:
+    """A message's address."""
     return Address(study, sender, round, step, attempt)
 
 
@@ -128,51 +121,53 @@ class ExchangeContract:
     """The tests."""
 
     @pytest.fixture
-    def exchange(self, place: Place) -> Iterator[Exchange]:
+    def exchange(self, place: ExchangePlace) -> Iterator[Exchange]:
         with place.open() as exchange:
             yield exchange
 
-    def test_a_trial_message_tells_the_store_s_time_and_leaves_nothing(self, place: Place):
+    def test_a_trial_message_tells_the_store_s_time_and_leaves_nothing(self, place: ExchangePlace) -> None:
         with place.open() as exchange:
             told = exchange.try_out("heart", "north")
             assert told is not None
             assert abs(told - datetime.now(UTC)) < timedelta(minutes=10)
             assert exchange.list("heart", 0) == ()
 
-    def test_a_trial_without_rights_is_denied(self, place: Place):
+    def test_a_trial_without_rights_is_denied(self, place: ExchangePlace) -> None:
         with place.without_rights() as exchange, pytest.raises(ExchangeDenied):
             exchange.try_out("heart", "north")
 
-    def test_a_message_arrives_as_it_was_sent(self, place: Place, exchange: Exchange):
+    def test_a_message_arrives_as_it_was_sent(self, place: ExchangePlace, exchange: Exchange) -> None:
         content = bytes(range(256)) * 1000
         exchange.put(GROW, content)
         with place.open() as elsewhere:
             assert elsewhere.get(GROW, limit=len(content)) == content
 
-    def test_a_message_lies_where_its_address_says_and_leaves_nothing_else(self, place: Place, exchange: Exchange):
+    def test_a_message_lies_where_its_address_says_and_leaves_nothing_else(
+        self, place: ExchangePlace, exchange: Exchange
+    ) -> None:
         exchange.put(GROW, b"trees")
         assert place.names() == {"heart/north/7/grow.1"}
 
-    def test_what_nobody_has_sent_is_none(self, exchange: Exchange):
+    def test_what_nobody_has_sent_is_none(self, exchange: Exchange) -> None:
         assert exchange.get(GROW, limit=10) is None
 
-    def test_an_empty_message_is_a_message(self, exchange: Exchange):
+    def test_an_empty_message_is_a_message(self, exchange: Exchange) -> None:
         exchange.put(GROW, b"")
         assert exchange.get(GROW, limit=10) == b""
 
-    def test_the_same_message_may_be_published_again(self, exchange: Exchange):
+    def test_the_same_message_may_be_published_again(self, exchange: Exchange) -> None:
         exchange.put(GROW, b"trees")
         exchange.put(GROW, b"trees")
         assert exchange.get(GROW, limit=10) == b"trees"
 
     @pytest.mark.parametrize("other", [b"TREES", b"more trees"], ids=["same size", "other size"])
-    def test_a_different_second_copy_is_an_error_that_names_the_address(self, exchange: Exchange, other: bytes):
+    def test_a_different_second_copy_is_an_error_that_names_the_address(self, exchange: Exchange, other: bytes) -> None:
         exchange.put(GROW, b"trees")
         with pytest.raises(SecondCopy, match=re.escape("heart/north/7/grow.1")):
             exchange.put(GROW, other)
         assert exchange.get(GROW, limit=10) == b"trees"
 
-    def test_of_many_writers_at_once_one_wins_and_the_others_are_told(self, place: Place):
+    def test_of_many_writers_at_once_one_wins_and_the_others_are_told(self, place: ExchangePlace) -> None:
         def publish(number: int) -> int | None:
             with place.open() as exchange:
                 try:
@@ -186,35 +181,37 @@ class ExchangeContract:
         with place.open() as exchange:
             assert [exchange.get(GROW, limit=10)] == [b"copy %d" % number for number in winners]
 
-    def test_what_a_killed_writer_left_is_never_read(self, place: Place, exchange: Exchange):
+    def test_what_a_killed_writer_left_is_never_read(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.kill_writer(GROW, 8_000_000)
         assert len(place.names()) == (1 if place.keeps_drafts else 0)
         assert exchange.get(GROW, limit=10_000_000) is None
         assert exchange.list("heart", 7) == ()
         assert exchange.wait([GROW], timedelta(0), FakeClock()).absent == ("north",)
 
-    def test_a_killed_writer_publishes_when_it_is_started_again(self, place: Place, exchange: Exchange):
+    def test_a_killed_writer_publishes_when_it_is_started_again(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.kill_writer(GROW, 8_000_000)
         exchange.put(GROW, b"x" * 8_000_000)
         assert exchange.get(GROW, limit=8_000_000) == b"x" * 8_000_000
 
-    def test_a_draft_of_a_killed_writer_goes_with_the_old_messages(self, place: Place, exchange: Exchange):
+    def test_a_draft_of_a_killed_writer_goes_with_the_old_messages(
+        self, place: ExchangePlace, exchange: Exchange
+    ) -> None:
         place.kill_writer(GROW, 8_000_000)
         exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart")
         assert place.names() == set()
 
-    def test_a_message_of_exactly_the_limit_is_read(self, exchange: Exchange):
+    def test_a_message_of_exactly_the_limit_is_read(self, exchange: Exchange) -> None:
         exchange.put(GROW, b"12345")
         assert exchange.get(GROW, limit=5) == b"12345"
 
-    def test_a_huge_object_is_refused_without_being_read(self, place: Place, exchange: Exchange):
+    def test_a_huge_object_is_refused_without_being_read(self, place: ExchangePlace, exchange: Exchange) -> None:
         place.leave_huge(str(GROW))
         before = place.carried()
         with pytest.raises(ObjectTooLarge, match=re.escape("heart/north/7/grow.1")):
             exchange.get(GROW, limit=1000)
         assert place.carried() - before < 100_000
 
-    def test_a_listing_knows_the_messages_of_a_round(self, exchange: Exchange):
+    def test_a_listing_knows_the_messages_of_a_round(self, exchange: Exchange) -> None:
         sent = [at("north"), at("north", attempt=2), at("north", "score"), at("south")]
         for address in [*sent, at("south", round=8), at("south", study="lungs")]:
             exchange.put(address, b"trees")
@@ -222,7 +219,7 @@ class ExchangeContract:
         assert exchange.list("heart", 7, "north") == tuple(sent[:3])
         assert exchange.list("heart", 9) == ()
 
-    def test_a_listing_passes_over_what_is_no_message(self, place: Place, exchange: Exchange):
+    def test_a_listing_passes_over_what_is_no_message(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(GROW, b"trees")
         for name in ("grow", "grow.one", "grow.01", ".grow.1", ".grow.2.0123456789abcdef.part", "con.1"):
             place.leave(f"heart/north/7/{name}", b"?")
@@ -230,20 +227,20 @@ class ExchangeContract:
         place.leave("heart/9lives/7/grow.1", b"?")
         assert exchange.list("heart", 7) == (GROW,)
 
-    def test_the_rounds_of_a_sender_are_known_newest_last(self, exchange: Exchange):
+    def test_the_rounds_of_a_sender_are_known_newest_last(self, exchange: Exchange) -> None:
         for number in (9, 10, 2):
             exchange.put(at("coordinator", "open", round=number), b"come")
         assert exchange.rounds("heart", "coordinator") == (2, 9, 10)
         assert exchange.rounds("heart", "south") == ()
 
-    def test_waiting_ends_when_all_are_there(self, exchange: Exchange):
+    def test_waiting_ends_when_all_are_there(self, exchange: Exchange) -> None:
         clock = FakeClock({0.1: lambda: exchange.put(at("north"), b"n"), 3: lambda: exchange.put(at("south"), b"s")})
         arrivals = exchange.wait([at("south"), at("north")], IN_AN_HOUR, clock)
         assert arrivals.arrived == (at("south"), at("north"))
         assert arrivals.absent == ()
         assert clock.seconds < 3 + 2
 
-    def test_waiting_ends_at_the_deadline_and_names_the_absent(self, exchange: Exchange):
+    def test_waiting_ends_at_the_deadline_and_names_the_absent(self, exchange: Exchange) -> None:
         exchange.put(at("north"), b"n")
         clock = FakeClock()
         wanted = [at("west"), at("north"), at("east"), at("east", "score")]
@@ -253,11 +250,11 @@ class ExchangeContract:
         assert arrivals.absent == ("east", "west")
         assert clock.seconds == pytest.approx(4)
 
-    def test_a_message_that_comes_with_the_last_nap_is_not_too_late(self, exchange: Exchange):
+    def test_a_message_that_comes_with_the_last_nap_is_not_too_late(self, exchange: Exchange) -> None:
         clock = FakeClock({3.99: lambda: exchange.put(GROW, b"trees")})
         assert exchange.wait([GROW], timedelta(seconds=4), clock).arrived == (GROW,)
 
-    def test_waiting_looks_less_and_less_often_down_to_a_limit(self, place: Place, exchange: Exchange):
+    def test_waiting_looks_less_and_less_often_down_to_a_limit(self, place: ExchangePlace, exchange: Exchange) -> None:
         clock = FakeClock()
         exchange.wait([GROW], timedelta(seconds=20 * place.longest_nap), clock)
         whole_naps = clock.naps[:-1]  # the last one ends at the deadline
@@ -265,7 +262,7 @@ class ExchangeContract:
         assert all(first <= second for first, second in pairwise(whole_naps))
         assert whole_naps[-1] == place.longest_nap
 
-    def test_waiting_outlasts_a_store_that_is_away_for_a_minute(self, place: Place, exchange: Exchange):
+    def test_waiting_outlasts_a_store_that_is_away_for_a_minute(self, place: ExchangePlace, exchange: Exchange) -> None:
         def comes_back() -> None:
             place.mend()
             exchange.put(GROW, b"trees")
@@ -275,13 +272,13 @@ class ExchangeContract:
         assert exchange.wait([GROW], IN_AN_HOUR, clock).arrived == (GROW,)
         assert clock.seconds < 61 + 6
 
-    def test_nobody_is_called_absent_because_the_store_was(self, place: Place, exchange: Exchange):
+    def test_nobody_is_called_absent_because_the_store_was(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.get(GROW, limit=10)
         clock = FakeClock({1: place.pull_plug})
         with pytest.raises(TransientExchangeError, match="deadline"):
             exchange.wait([GROW], timedelta(seconds=3), clock)
 
-    def test_a_store_that_is_away_heals_with_the_same_exchange(self, place: Place, exchange: Exchange):
+    def test_a_store_that_is_away_heals_with_the_same_exchange(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(GROW, b"trees")
         place.pull_plug()
         for call in (
@@ -297,13 +294,13 @@ class ExchangeContract:
         exchange.put(at("south"), b"trees")
         assert exchange.list("heart", 7) == (GROW, at("south"))
 
-    def test_a_house_without_the_right_to_write_is_told_so(self, place: Place):
+    def test_a_house_without_the_right_to_write_is_told_so(self, place: ExchangePlace) -> None:
         with place.without_rights() as exchange:
             with pytest.raises(ExchangeDenied) as caught:
                 exchange.put(GROW, b"trees")
             self.is_fit_to_be_shown(place, caught.value)
 
-    def test_an_exchange_that_does_not_exist_is_said_at_once(self, place: Place):
+    def test_an_exchange_that_does_not_exist_is_said_at_once(self, place: ExchangePlace) -> None:
         with place.open_nowhere() as exchange:
             for call in (
                 lambda: exchange.put(GROW, b"trees"),
@@ -315,7 +312,7 @@ class ExchangeContract:
                     call()
                 self.is_fit_to_be_shown(place, caught.value)
 
-    def test_old_messages_of_a_study_are_deleted(self, place: Place, exchange: Exchange):
+    def test_old_messages_of_a_study_are_deleted(self, place: ExchangePlace, exchange: Exchange) -> None:
         for address in (at("north"), at("south"), at("south", study="lungs")):
             exchange.put(address, b"trees")
         assert exchange.expire(datetime.now(UTC) + LONG_AGO, "heart") == 0
@@ -324,7 +321,7 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == {"lungs/south/7/grow.1"}
 
-    def test_nothing_is_deleted_that_is_no_message(self, place: Place, exchange: Exchange):
+    def test_nothing_is_deleted_that_is_no_message(self, place: ExchangePlace, exchange: Exchange) -> None:
         foreign = {"heart/readme.txt", "heart/north/7/notes.txt", "heart/north/old/grow.1"}
         for path in foreign:
             place.leave(path, b"?")
@@ -333,8 +330,8 @@ class ExchangeContract:
         assert place.names() == foreign
 
     def test_what_a_killed_doctor_or_writer_left_among_the_papers_goes_with_the_old_messages(
-        self, place: Place, exchange: Exchange
-    ):
+        self, place: ExchangePlace, exchange: Exchange
+    ) -> None:
         paper, trial = (Address("heart", "north", 0, step, 2) for step in ("roster", "trial"))
         for address in (paper, trial):
             exchange.put(address, b"names")
@@ -343,13 +340,13 @@ class ExchangeContract:
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 2
         assert place.names() == {str(paper)}
 
-    def test_papers_stay_when_messages_expire(self, place: Place, exchange: Exchange):
+    def test_papers_stay_when_messages_expire(self, place: ExchangePlace, exchange: Exchange) -> None:
         exchange.put(Address("heart", "north", 0, "roster", 2), b"names")
         exchange.put(GROW, b"trees")
         assert exchange.expire(datetime.now(UTC) + IN_AN_HOUR, "heart") == 1
         assert place.names() == {"heart/north/0/roster.2"}
 
-    def is_fit_to_be_shown(self, place: Place, error: Exception) -> None:
+    def is_fit_to_be_shown(self, place: ExchangePlace, error: Exception) -> None:
         """One line, without secrets, and nothing of a library behind it."""
         assert len(str(error).splitlines()) == 1
         assert not any(secret in str(error) for secret in place.secrets)

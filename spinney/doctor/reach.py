@@ -17,12 +17,9 @@ from spinney.configuration.house import CoordinatorSettings, ExchangeAccess, Reg
 from spinney.configuration.site import SiteSettings
 from spinney.connectors import dask_cluster
 from spinney.connectors.exchange import Exchange, ExchangeDenied
-from spinney.connectors.fhir.server import FhirServer, connect, search_parameters
-from spinney.connectors.sources.files import FilesSettings
-from spinney.connectors.sources.sql import Sql, SqlSettings
-from spinney.errors import SourceFailed, SpinneyError
+from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, finding_of
+from spinney.errors import SpinneyError
 from spinney.house.approvals import approved_studies
-from spinney.house.doctor import Finding, check_clock, check_disk, check_home, check_keys, found
 
 PATIENCE = 10.0  # seconds
 NO_STUDY = "spinney-doctor"
@@ -57,12 +54,12 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
     yield check_prefect(prefect_url, clocks)
     yield from check_exchange(house, clocks)
     if isinstance(house, SiteSettings):
-        yield found("source", lambda: _reach_source(house))
+        yield finding_of("source", lambda: house.source.reach(house.surroundings(NO_STUDY)))
         if (cluster := house.dask) is not None:
-            yield found("dask", lambda: dask_cluster.reach(cluster))
+            yield finding_of("dask", lambda: dask_cluster.reach(cluster))
         if house.scores is not None and (fhir := house.scores.fhir) is not None:
-            yield found("scores", lambda: _reach_fhir(fhir))
-        yield found("registry", lambda: _reach_registry(house.home, house.registry, clocks))
+            yield finding_of("scores", fhir.answering)
+        yield finding_of("registry", lambda: _reach_registry(house.home, house.registry, clocks))
     yield clocks.finding()
 
 
@@ -72,7 +69,7 @@ def check_prefect(url: str, clocks: Clocks) -> Finding:
         words = "PREFECT_API_URL is not set, so nothing starts at night; set it to http://HOST:4200/api"
         return Finding("prefect", "warning", words)
     advice = "check PREFECT_API_URL, and that the server runs: prefect server start"
-    return found("prefect", lambda: _get(url, "Prefect", advice, clocks))
+    return finding_of("prefect", lambda: _get(url, "Prefect", advice, clocks))
 
 
 def _get(url: str, whose: str, advice: str, clocks: Clocks) -> str:
@@ -130,31 +127,7 @@ def _place(access: ExchangeAccess) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Data and models
-
-
-def _reach_source(site: SiteSettings) -> str:
-    settings = site.source
-    if isinstance(settings, FilesSettings):
-        return _reach_files(settings)
-    if isinstance(settings, SqlSettings):
-        with Sql(settings, site.timezone).connected() as connection:
-            return f"{connection.dialect.name} answers"
-    return _reach_fhir(settings)
-
-
-def _reach_files(settings: FilesSettings) -> str:
-    path = settings.path or settings.table
-    if path is None or not path.exists():
-        raise SourceFailed(f"{path} is not there; mend source in site.yaml")
-    return str(path.resolve())
-
-
-def _reach_fhir(server: FhirServer) -> str:
-    hasty = server.model_copy(update={"attempts": 1, "timeout_seconds": PATIENCE})
-    with connect(hasty) as http:
-        kinds = search_parameters(http, server.base_url)
-    return f"{server.base_url} answers, with {len(kinds)} kinds of resources"
+# Models
 
 
 def _reach_registry(home: Path, settings: RegistrySettings, clocks: Clocks) -> str:

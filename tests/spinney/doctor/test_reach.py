@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spinney.demo.fhir_server import DemoFhirServer
-from tests.spinney.house.examined import DEAD, findings, healthy_house, write_site, wrong_clocks
+from tests.spinney.doctor.examined import DEAD, findings, healthy_house, write_site, wrong_clocks
 
 NOBODY = 65534
 
@@ -50,7 +50,7 @@ def test_an_exchange_that_may_only_be_read_is_wrong(house: Path, shared: Path) -
     user = os.geteuid()
     house.chmod(0o755)
     from spinney.configuration.site import read_site
-    from spinney.house.doctor_reach import Clocks, check_exchange
+    from spinney.doctor.reach import Clocks, check_exchange
 
     site = read_site("site.yaml")
     try:

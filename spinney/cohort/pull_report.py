@@ -1,0 +1,79 @@
+"""What came of a pull: references into the vault, and a report of counts. Nothing here is about one patient."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from spinney.rows.cohort_ref import CohortRef
+
+
+@dataclass
+class PullReport:
+    """What happened, in counts only."""
+
+    read: Counter[str] = field(default_factory=Counter)
+    """Resources or rows by kind."""
+    validated: dict[str, int] = field(default_factory=dict)
+    """Resources by kind that were checked against the FHIR models."""
+    quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, reason) -> how many were set aside because they are wrong."""
+    unused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(kind, reason) -> events that are right, but don't count."""
+    unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Kind -> events without a recording time, of all."""
+    index_events: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Reason -> index events that became no row."""
+    rows: int = 0
+    positive: int = 0
+    unripe: int = 0
+    filled: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
+    watermark: datetime | None = None
+    notes: list[str] = field(default_factory=list)
+    quoting: list[str] = field(default_factory=list)
+    """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
+
+    def plain(self) -> dict[str, Any]:
+        """The report as plain values, for JSON and for logs."""
+        return {
+            name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
+            for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
+            if name != "quoting"
+        }
+
+    @property
+    def for_logs(self) -> list[str]:
+        """The notes without what quotes the source."""
+        more = f"{len(self.quoting)} notes are about codes and units of the source: spinney site check shows them"
+        return [*self.notes, more] if self.quoting else self.notes
+
+    @property
+    def quarantined_share(self) -> float:
+        """Part of what was read that is in quarantine."""
+        return self.quarantined.total() / max(self.read.total(), 1)
+
+
+@dataclass(frozen=True)
+class PullResult:
+    """Rows with a ripe label, which train; rows that are still open, which can only be scored; and the report."""
+
+    cohort: CohortRef
+    unripe: CohortRef
+    report: PullReport
+
+
+@dataclass(frozen=True)
+class OpenRows:
+    """Rows that can only be scored, and those with a ripe label, if there are any; who they are is in the handover."""
+
+    unripe: CohortRef
+    cohort: CohortRef | None
+    report: PullReport
+
+
+def _words(key: str | tuple[str, str]) -> str:
+    return key if isinstance(key, str) else ": ".join(key)

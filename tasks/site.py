@@ -1,0 +1,35 @@
+"""A site put together: its patients beside its house. Only here, and in what uses it, can both be reached."""
+
+from __future__ import annotations
+
+from spinney.cohort.patients import Patients
+from spinney.configuration.site import SiteSettings
+from spinney.connectors.exchange import SystemClock
+from spinney.connectors.mlflow import Registry
+from spinney.house.approvals import Approvals, the_study
+from spinney.house.audit import Audit, AuditEntry
+from spinney.scoring.monitor import Watch
+from spinney.scoring.score_night import ScoreNight, watch
+from spinney.study.study import Study
+
+
+def patients_of(site: SiteSettings, study: Study) -> Patients:
+    """What a night may ask about the site's patients."""
+    return Patients(site.vault, study, site.dask)
+
+
+def score_night_of(site: SiteSettings, study: str | None = None) -> ScoreNight:
+    """A night of scoring for a study (by name), or for the only one that is approved."""
+    approved = Approvals(site.home, study or the_study(site.home)).study
+
+    def note(words: str) -> None:
+        entry = AuditEntry(direction="noted", kind="Scores", study=approved.name, words=words)
+        Audit(site.home / "audit.jsonl").append(entry, SystemClock().now())
+
+    registry = Registry(site.home, site.registry)
+    return ScoreNight(site.name, approved, site.home, site.pull_plan(approved.name), registry, site.scores, note)
+
+
+def watch_of(site: SiteSettings, study: Study) -> Watch | None:
+    """How the model in use does at the site."""
+    return watch(site.home, site.vault, study, Registry(site.home, site.registry))

@@ -20,7 +20,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE    # or every one of the hundreds of processes in tests compiles our code anew
 
-.PHONY: help setup demo test test-services chaos check format bench bench-quick bench-compare docs clean
+.PHONY: help setup demo test test-quick test-services chaos check format bench bench-quick bench-compare docs clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ demo: $(READY) ## A whole night of four made-up hospitals in demo/ (NIGHT=2 for 
 
 test: $(READY) ## Run all tests that need nothing but this machine (ARGS="-k word" for some).
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --durations=15 --ignore=tests/services --ignore=tests/chaos -m "not service" $(ARGS)
+
+test-quick: $(READY) ## Run what is done within a minute: no servers, no whole nights (ARGS="tests/spinney" for some).
+	$(BIN)/python -m pytest -q $(SIDE_BY_SIDE) --durations=5 -m "not slow and not service" $(ARGS)
 
 test-services: $(READY) ## Run the tests that talk to real servers and browsers.
 	$(BIN)/python -m pytest $(SERVICES_SIDE_BY_SIDE) --durations=10 tests/services tests/chaos -m "not chaos" $(ARGS)

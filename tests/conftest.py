@@ -12,7 +12,7 @@ from hypothesis import settings
 from spinney.storage.files import installation_folder
 from tests.servers.prefect_server import PrefectServer, migrated_database, used_here
 
-pytest_plugins = ["tests.servers.databases"]
+pytest_plugins = ["tests.servers.databases", "tests.slowness"]
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # tests open exported models themselves
 settings.register_profile("curious", deadline=None)  # a busy machine is no failure

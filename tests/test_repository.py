@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import slowness
 from tests.places import ROOT
 
 NOT_OURS = {".git", ".venv", ".tools", "uv.lock", "LICENSE"}
@@ -151,3 +152,11 @@ def test_what_several_tests_need_is_in_no_test_file():
         if re.match(r"from tests\.\S*\btest_\w+ import", line)
     ]
     assert borrowed == []
+
+
+def test_what_is_noted_as_slow_is_there():
+    texts = {file: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")}
+    known = set(re.findall(r"def (test_\w+)\(", "\n".join(texts.values())))
+    noted = [line.split("::") for line in slowness.noted() if not line.startswith("#")]
+    gone = ["::".join(parts) for parts in noted if ROOT / parts[0] not in texts or parts[-1] not in known]
+    assert gone == [], "write the list anew: make test ARGS=--note-slow"

@@ -154,8 +154,8 @@ class Exchange:
         self.poll(look, patience, clock)
         return Arrivals(tuple(address for address in wanted if address not in missing), tuple(missing))
 
-    def wait_until(self, find: Callable[[], T | None], patience: timedelta, clock: Clock | None = None) -> T | None:
-        """What `find` gives, as soon as it is something; None when the patience is over."""
+    def wait_until(self, find: Callable[[], T], patience: timedelta, clock: Clock | None = None) -> T | None:
+        """What `find` gives, as soon as that is not None; None when the patience is over."""
         found: list[T] = []
 
         def look() -> int:

@@ -65,7 +65,7 @@ def test_a_champion_that_keeps_its_promise_is_shown_and_nobody_is_alerted():
 
 
 def test_what_was_scored_is_shown_in_counts():
-    night = SimpleNamespace(site=ASH, study=SimpleNamespace(name="wood"))
+    night = SimpleNamespace(site="ash", study=SimpleNamespace(name="wood"))
     result = {"model": "wood", "version": 3, "scored": 1200, "called": 300, "new": 40, "in the table": 1200}
 
     @flow(name="showing")

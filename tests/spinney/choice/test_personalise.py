@@ -219,7 +219,7 @@ def test_the_personalised_selection_tries_every_tau_with_all_trees_and_with_its_
     assert {"local", "fedrf", "bofrf", "F", "F_n"} <= tried
 
 
-def test_a_study_may_let_the_personalised_selectiondecide():
+def test_a_study_may_let_the_personalised_selection_decide():
     decision = outcome_at_elm(study(algorithm={"name": "bofrf", "selection": "personalised"})).decision
     best = max((name for name in decision.cross_validated if name[0] == "F"), key=decision.cross_validated.get)
     assert decision.name in (best, "local")

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -22,32 +23,35 @@ from spinney.house.audit import Audit, AuditEntry
 
 VARIABLE = "SPINNEY_SERVED"
 House = TypeVar("House", SiteSettings, CoordinatorSettings)
+Served = Mapping[str, Sequence[str]]  # role -> settings files
+_HERE: ContextVar[Served | None] = ContextVar("served", default=None)
 
 
 class NotServed(SpinneyError):
     """A run asks for a house that this machine doesn't serve; the message says which it serves."""
 
 
-def serve_houses(*, sites: tuple[Path, ...] = (), coordinators: tuple[Path, ...] = ()) -> None:
+def serve_houses(*, sites: Sequence[Path] = (), coordinators: Sequence[Path] = ()) -> None:
     """Let the flows of this process, and of those that it starts, find houses by name: here are their settings files.
 
     Whoever calls a flow of ours in a flow of their own calls this first.
     """
-    files = {"site": sites, "coordinator": coordinators}
-    os.environ[VARIABLE] = json.dumps({role: [str(one.resolve()) for one in paths] for role, paths in files.items()})
+    os.environ[VARIABLE] = json.dumps(_by_role(sites, coordinators))
 
 
 @contextmanager
-def serving(*, sites: tuple[Path, ...] = (), coordinators: tuple[Path, ...] = ()) -> Iterator[None]:
-    """Let the flows of this process find these houses by name, for a while."""
-    before = os.environ.get(VARIABLE)
-    serve_houses(sites=sites, coordinators=coordinators)
+def serving(*, sites: Sequence[Path] = (), coordinators: Sequence[Path] = ()) -> Iterator[None]:
+    """Let flows that are called inside find these houses by name, and no others; other threads don't notice."""
+    token = _HERE.set(_by_role(sites, coordinators))
     try:
         yield
     finally:
-        del os.environ[VARIABLE]
-        if before is not None:
-            os.environ[VARIABLE] = before
+        _HERE.reset(token)
+
+
+def _by_role(sites: Sequence[Path], coordinators: Sequence[Path]) -> Served:
+    files = {"site": sites, "coordinator": coordinators}
+    return {role: [str(one.resolve()) for one in paths] for role, paths in files.items()}
 
 
 def site_named(name: str) -> SiteSettings:
@@ -76,6 +80,6 @@ def _note(home: Path, words: str) -> None:
     Audit(home / "audit.jsonl").append(AuditEntry(direction="refused", kind="Run", words=words), datetime.now(UTC))
 
 
-def _files(role: str) -> list[str]:
-    files: Mapping[str, list[str]] = json.loads(os.environ.get(VARIABLE, "{}"))
-    return files.get(role, [])
+def _files(role: str) -> Sequence[str]:
+    served: Served = _HERE.get() or json.loads(os.environ.get(VARIABLE, "{}"))
+    return served.get(role, [])

@@ -28,7 +28,7 @@ def run_houses(village: Village, night: int) -> int:
     flows: dict[str, tuple[Flow[..., Any], dict[str, Any]]] = {
         name: (site_round, {"run": SiteRoundInput(site=name, number=night)}) for name in village.sites
     }
-    flows[COORDINATOR] = (coordinator_round, {"run": CoordinatorRoundInput(number=night)})
+    flows[COORDINATOR] = (coordinator_round, {"run": CoordinatorRoundInput(coordinator=COORDINATOR, number=night)})
     # One after the other, as a schedule makes them: a server with SQLite that is asked for several at once
     # sends all but one away, and they come again seconds later.
     with get_client(sync_client=True) as client:

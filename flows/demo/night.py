@@ -133,10 +133,10 @@ def look_in(client: httpx.Client, night: int) -> dict[str, Doing]:
 
 
 def _whose(run: Mapping[str, Any], night: int) -> str:
-    """The house, by its settings file. By tags it would be simpler, but then every task asks the server about them."""
-    asked = run["parameters"].get("night", {})
-    file = asked.get("site") or asked.get("coordinator") or ""
-    return Path(file).parent.name if asked.get("number") == night else ""
+    """The house. By tags it would be simpler, but then every task asks the server about them."""
+    asked = run["parameters"].get("run", {})
+    house: str = asked.get("site") or asked.get("coordinator") or ""
+    return house if asked.get("number") == night else ""
 
 
 def end_orphans(client: httpx.Client) -> None:

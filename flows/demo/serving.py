@@ -14,6 +14,7 @@ from prefect.deployments.runner import RunnerDeployment
 from spinney.flows.demo.setting import World
 from spinney.flows.running.plan import ServedHouse, apply_plan, planned
 from spinney.flows.running.serve import Polite
+from spinney.flows.served import serve_houses
 
 
 async def _run(deployments: list[RunnerDeployment]) -> None:
@@ -28,6 +29,7 @@ def serve_world(world: World) -> None:
     village = world.village
     houses = [ServedHouse.read("site", village.site_file(site)) for site in village.sites]
     houses.append(ServedHouse.read("coordinator", village.coordinator_file))
+    serve_houses(sites=tuple(map(village.site_file, village.sites)), coordinators=(village.coordinator_file,))
     plans = {house.name: planned(house) for house in houses}
     for house in houses:
         apply_plan(house, plans[house.name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -66,7 +68,16 @@ def test_the_names_are_those_of_the_process_that_serves_also_in_what_it_starts(
 ) -> None:
     monkeypatch.delenv("SPINNEY_SERVED", raising=False)
     monkeypatch.chdir(houses)
-    with serving():
-        serve_houses(sites=(Path("ash/site.yaml"),))
-        monkeypatch.chdir("/")
-        assert site_named("ash").name == "ash"
+    serve_houses(sites=(Path("ash/site.yaml"),))
+    monkeypatch.chdir("/")
+    assert site_named("ash").name == "ash"
+
+
+def test_for_a_while_only_these_are_found_and_only_in_this_thread(
+    houses: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPINNEY_SERVED", json.dumps({"site": [str(sites(houses)[0])]}))
+    with serving(sites=sites(houses)[1:]), ThreadPoolExecutor(1) as elsewhere:
+        assert site_named("").name == "beech"
+        assert elsewhere.submit(site_named, "").result().name == "ash"
+    assert site_named("").name == "ash"

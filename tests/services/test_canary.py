@@ -15,12 +15,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from spinney.cohort.patients import Patients
 from spinney.demo.federation import Village, found_village
 from spinney.demo.history import make_history
 from spinney.demo.hospitals import make_hospitals
 from spinney.demo.site import site_settings, world_study, write_data
 from spinney.house import envelopes as security
-from spinney.house import rounds, site_night
+from spinney.house import rounds
 from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 from tests.chaos.forked import end_of, start_house
@@ -202,12 +203,12 @@ def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
 
 def troubled_round(nights: Nights) -> None:
     """Round 1: errors that quote between two steps and within one, then a kill with sealed bytes in the outbox."""
-    reply, read = rounds.SiteSession._reply, site_night.read_encoded
+    reply, read = rounds.SiteSession._reply, Patients.rows
 
-    def unreadable(cohort: CohortRef, study: Study) -> Any:
+    def unreadable(patients: Patients, cohort: CohortRef) -> Any:
         if cohort.path.is_relative_to(nights.vault):
             raise ValueError(f"could not convert {WORDS['family name']} to {VALUE}")
-        return read(cohort, study)
+        return read(patients, cohort)
 
     def quoting(part: rounds.SiteSession, ask: rounds.Ask, *rest: Any) -> None:
         if part.channel.me == nights.site and ask.step == "grow":
@@ -216,7 +217,7 @@ def troubled_round(nights: Nights) -> None:
 
     with others(nights.village, nights.site) as running:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(site_night, "read_encoded", unreadable)
+            patch.setattr(Patients, "rows", unreadable)
             nights.shown["flow"] = flow(nights)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rounds.SiteSession, "_reply", quoting)

@@ -95,7 +95,7 @@ def test_the_coordinator_has_a_deployment_of_its_own(village: Village, client: A
     assert "coordinator-round/coordinator-breast: 30 1 * * * Europe/Berlin" in answer.output
     deployment = client.read_deployment_by_name("coordinator-round/coordinator-breast")
     assert deployment.entrypoint == "spinney.flows.coordinator_round.coordinator_round"
-    assert deployment.parameters == {"night": {"coordinator": str(village.coordinator_file), "study": "breast"}}
+    assert deployment.parameters == {"run": {"coordinator": "coordinator", "study": "breast"}}
 
 
 def test_one_run_at_a_time_and_the_next_one_waits(village: Village, client: Any):
@@ -145,7 +145,7 @@ def test_every_field_of_the_form_says_what_it_is_for(village: Village, client: A
 def test_who_lets_the_model_be_used_is_chosen_from_a_list(village: Village, client: Any):
     deploy_site(village)
     schema = client.read_deployment_by_name("site-round/ash-breast").parameter_openapi_schema
-    field = schema["definitions"]["SiteRound"]["properties"]["admission"]
+    field = schema["definitions"]["SiteRoundInput"]["properties"]["admission"]
     assert (field["enum"], field["default"]) == (["as set", "manual"], "as set")
 
 

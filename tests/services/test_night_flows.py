@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -35,8 +36,9 @@ def night(village: Village) -> dict[str, dict[str, Any]]:
     from spinney.flows.site_round import SiteRoundInput, site_round
 
     with served(village), ThreadPoolExecutor(len(village.sites) + 1) as pool:
-        running = {name: pool.submit(site_round, SiteRoundInput(site=name)) for name in village.sites}
-        running["coordinator"] = pool.submit(coordinator_round, CoordinatorRoundInput())
+        here = copy_context
+        running = {name: pool.submit(here().run, site_round, SiteRoundInput(site=name)) for name in village.sites}
+        running["coordinator"] = pool.submit(here().run, coordinator_round, CoordinatorRoundInput())
         return {name: future.result() for name, future in running.items()}
 
 

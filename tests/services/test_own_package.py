@@ -75,7 +75,7 @@ def test_a_site_reads_its_patients_from_the_new_source(hospital: Installed, tmp_
     assert "lab-csv" in run([hospital.spinney, "site", "init", "--help"], tmp_path)
     assert f"2 files in {tmp_path / 'lab'}" in run([hospital.spinney, "doctor"], tmp_path)
     checked = json.loads(run([hospital.spinney, "site", "check", "study.yaml", "--json"], tmp_path))
-    assert checked["rows"] > 100
+    assert checked["cohort"]["rows"] > 100
 
 
 def test_a_mistake_in_its_settings_has_its_line(hospital: Installed, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def clicked(prefect_server: PrefectServer, group: Village, browser: Browser, scr
 
         def asked_for() -> list[FlowRun]:
             runs = client.read_flow_runs()
-            return [run for run in runs if run.deployment_id == known.id and run.parameters["night"].get("number") == 1]
+            return [run for run in runs if run.deployment_id == known.id and run.parameters["run"].get("number") == 1]
 
         (run,) = wait_until(asked_for, PATIENCE)
     return await_state(run.id, lambda run: run.state.is_final())

@@ -153,6 +153,12 @@ def test_a_round_that_does_not_happen_is_told(tmp_path: Path):
         spinney("site", "deploy", "--site", file)
 
 
+def served_words(told: str) -> dict[str, str]:
+    """What `deploy` says that the workers have to know."""
+    (line,) = (line for line in told.splitlines() if "SPINNEY_SERVED=" in line)
+    return {"SPINNEY_SERVED": line.partition("SPINNEY_SERVED=")[2].strip("'")}
+
+
 def test_workers_of_the_hospitals_own_run_the_flows_as_well(prefect_server: PrefectServer, tmp_path: Path):
     village = village_of("poplar", tmp_path, LONG)
     add_settings(village.site_file("poplar"), {"prefect": {"pool": "hospital"}})
@@ -168,7 +174,7 @@ def test_workers_of_the_hospitals_own_run_the_flows_as_well(prefect_server: Pref
         worker = subprocess.Popen(
             command,
             cwd=tmp_path,
-            env=prefect_server.environment,
+            env={**prefect_server.environment, **served_words(answer.output)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

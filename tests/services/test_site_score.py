@@ -17,7 +17,8 @@ from spinney.flows.site_monitor import BelowPromise, SiteMonitorInput, site_moni
 from spinney.flows.site_score import SiteScoreInput, site_score
 from spinney.house.site_night import SiteNights
 from spinney.scoring.predictions import Predictions
-from spinney.scoring.score_night import NoChampion, watch
+from spinney.scoring.score_night import NoChampion
+from spinney.tasks.site import watch_of
 from tests.federations import breast_village, registered
 from tests.made_up import pull_at
 from tests.nights import others, served
@@ -119,7 +120,7 @@ def test_when_outcomes_arrive_the_champion_is_held_against_them(village: Village
     pull_at(study, site)
     after = site_monitor(SiteMonitorInput(site="ash"))
     assert (after["known"], after["waiting"]) == (OPEN, 0)
-    seen = watch(site, study)
+    seen = watch_of(site, study)
     assert seen is not None
     assert seen.windows[-1].auroc.value > 0.9
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import pandas as pd
@@ -85,8 +86,8 @@ def night(village: Village, sites: Sequence[str] = SITES) -> dict[str, dict[str,
     from spinney.flows.site_round import SiteRoundInput, site_round
 
     with served(village), ThreadPoolExecutor(len(sites) + 1) as pool:
-        running = {name: pool.submit(site_round, SiteRoundInput(site=name)) for name in sites}
-        running[COORDINATOR] = pool.submit(coordinator_round, CoordinatorRoundInput())
+        running = {name: pool.submit(copy_context().run, site_round, SiteRoundInput(site=name)) for name in sites}
+        running[COORDINATOR] = pool.submit(copy_context().run, coordinator_round, CoordinatorRoundInput())
         return {name: future.result() for name, future in running.items()}
 
 

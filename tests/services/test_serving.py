@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import pytest
 from click.testing import CliRunner, Result
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 
 from spinney.demo.federation import Village
+from spinney.house.audit import Audit
 from tests.federations import breast_village
 from tests.servers.prefect_server import PrefectServer, wait_until
 from tests.servers.serving import PATIENCE, SPINNEY, Serving, add_settings, await_state, run_of, start
@@ -103,6 +105,30 @@ def test_a_house_is_served_once(prefect_server: PrefectServer, tmp_path: Path):
         answer = spinney("site", "serve", "--site", village.site_file("pine"))
     assert answer.exit_code == 2
     assert "pine is served already; stop the other process first" in answer.output
+
+
+def test_whoever_reaches_the_api_can_ask_for_a_run_but_not_for_other_settings(
+    prefect_server: PrefectServer, tmp_path: Path
+):
+    village = village_of("rowan", tmp_path, LONG)
+    foreign = village.site_file("rowan").parent.parent / "foreign.yaml"
+    foreign.write_text("name: rowan\nsource: {kind: fhir-rest, base_url: 'http://127.0.0.1:9/fhir'}\n")
+    with served(prefect_server, village, "rowan") as serving, prefect_server.client() as client:
+        deployment = client.read_deployment_by_name("site-check/rowan-breast")
+
+        def asked(**form: str) -> httpx.Response:
+            run = {"state": {"type": "SCHEDULED"}, "parameters": {"run": form}}
+            return httpx.post(f"{prefect_server.api}/deployments/{deployment.id}/create_flow_run", json=run)
+
+        assert asked(site="rowan", file=str(foreign)).status_code == 409, "no such field in the form"
+        run = UUID(asked(site="../foreign.yaml").json()["id"])
+        ended = await_state(run, lambda run: run.state.is_final(), lambda: serving.log)
+    assert ended.state.is_failed()
+    assert "name one site that is served here: rowan" in ended.state.message
+    words = [line.entry.words for line in Audit(village.home("rowan") / "audit.jsonl").lines()]
+    assert [word for word in words if "which is not served here" in word] == [
+        "A run asked for the site '../foreign.yaml', which is not served here."
+    ]
 
 
 def test_a_site_whose_coordinator_opens_no_round_says_so_and_tells_its_people(

@@ -31,6 +31,7 @@ from spinney.errors import SourceFailed
 
 OLDEST_JOB_SECONDS = 24 * 3600
 FASTEST_POLL = 1.0
+SECTIONS = ("output", "deleted", "error", "outcome")
 
 
 class ExportGone(HttpRefused):
@@ -211,10 +212,12 @@ def _whole_manifest(http: Http, url: str, body: bytes) -> dict[str, Any]:
         if not isinstance(page.get("output"), list):
             raise SourceFailed(complaint)
         following = [str(link.get("url")) for link in objects(page.get("link")) if link.get("relation") == "next"]
+        http.spent.files(sum(len(objects(whole.get(section))) for section in SECTIONS))
+        http.spent.page(f"{host_of(url)}: export manifest", fresh=bool(page["output"]))
         if not following:
             return whole
         if not same_origin(following[0], url):
             raise SourceFailed(f"{host_of(url)}: the manifest goes on at another host, and a token is not sent there")
         page = http.json(following[0], "export manifest")
-        for section in ("output", "deleted", "error", "outcome"):
+        for section in SECTIONS:
             whole[section] = objects(whole.get(section)) + objects(page.get(section))

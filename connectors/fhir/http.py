@@ -23,6 +23,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 
+from spinney.connectors.fhir.limits import Limits, Spent, refuse_expansion, refuse_packing
 from spinney.errors import SourceFailed
 
 # httpx logs every address with its query, httpcore every header: neither belongs in anybody's log.
@@ -95,7 +96,7 @@ class _Unauthorised(Exception):
 
 
 class Http:
-    """One server's client. `sleep` is a parameter so that tests need not wait."""
+    """One server's client. `refuse` raises for an address that nothing is asked of; `sleep` is there for tests."""
 
     def __init__(
         self,
@@ -105,15 +106,18 @@ class Http:
         timeout: float = 60.0,
         attempts: int = 6,
         deadline: float = 6 * 3600.0,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        refuse: Callable[[str, str], None] = lambda _url, _what: None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         self.auth: Auth = auth or Anonymous()
+        self.spent, self._refuse = Spent(limits), refuse
         self.timeout, self.attempts, self.sleep = timeout, attempts, sleep
         self._ends = time.monotonic() + deadline
         self._client = httpx.Client(
             verify=verify,
             timeout=httpx.Timeout(timeout, connect=min(timeout, 20.0)),
-            headers={"User-Agent": "spinney", "Cache-Control": "no-cache"},
+            headers={"User-Agent": "spinney", "Cache-Control": "no-cache", "Accept-Encoding": "gzip"},
         )
 
     def __enter__(self) -> Self:
@@ -201,6 +205,7 @@ class Http:
     ) -> Iterator[httpx.Response]:
         """A streamed answer with one of the accepted status codes, or an error."""
         self._check_deadline()
+        self._refuse(url, what)
         credentials = self.auth.headers() if token else {}
         try:
             asked = self._client.stream(method, url, headers={**headers, **credentials}, data=form, content=content)
@@ -212,6 +217,7 @@ class Http:
                     if response.status_code in TRANSIENT:
                         raise _Again(failure, retry_after(response.headers))
                     raise _Unauthorised(failure) if response.status_code == 401 and token else failure
+                refuse_packing(response.headers.get("content-encoding", ""), what)
                 yield response
         except httpx.RequestError as error:
             failed = SourceFailed(_unreachable(error, url, what, self.timeout))
@@ -223,12 +229,22 @@ class Http:
 
     def _whole(self, response: httpx.Response, what: str) -> bytes:
         body = bytearray()
-        for chunk in response.iter_bytes():
-            self._check_deadline()
+        for chunk in self._chunks(response, what):
             body += chunk
             if len(body) > LARGEST_BODY:
                 raise SourceFailed(f"{what}: the answer is over {LARGEST_BODY >> 20} MiB; lower page_size")
         return bytes(body)
+
+    def _chunks(self, response: httpx.Response, what: str) -> Iterator[bytes]:
+        """The answer, unpacked piece by piece, as long as it keeps to the limits."""
+        wire = unpacked = 0
+        for chunk in response.iter_bytes():
+            self._check_deadline()
+            came, wire = response.num_bytes_downloaded - wire, response.num_bytes_downloaded
+            unpacked += len(chunk)
+            refuse_expansion(wire, unpacked, what)
+            self.spent.take(came, len(chunk), what)
+            yield chunk
 
     def _download_once(self, url: str, path: Path, what: str, token: bool, watch: Callable[[bytes], None]) -> None:
         have = size_of(path)
@@ -250,8 +266,7 @@ class Http:
         encoded = response.headers.get("content-encoding", "identity") != "identity"
         with path.open(mode) as file:
             try:
-                for chunk in response.iter_bytes():
-                    self._check_deadline()
+                for chunk in self._chunks(response, what):
                     file.write(chunk)
                     watch(chunk)
                     if file.tell() > LARGEST_FILE:

@@ -13,6 +13,7 @@ from pydantic import Field, field_validator
 
 from spinney.base import Settings
 from spinney.connectors.fhir.http import Http, host_of, objects
+from spinney.connectors.fhir.limits import Limits, is_host, refuse_stranger
 from spinney.connectors.fhir.smart import AnyAuth, NoAuth, authorise
 from spinney.connectors.sources import Question, SourceSettings, Surroundings, as_yaml
 from spinney.errors import SourceFailed
@@ -45,6 +46,20 @@ class FhirServer(Settings):
     timeout_seconds: float = Field(60, gt=0, description="Longest silence of the server within one request.")
     attempts: int = Field(6, ge=1, le=20, description="Tries of one request before the pull fails.")
     deadline_hours: float = Field(6, gt=0, description="Longest time for the whole pull.")
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="Hosts (or host:port) beside the server's own to which its answers may send us: an object store "
+        "with the files of exports, a token endpoint.",
+    )
+    limits: Limits = Field(Limits(), description="The most that one pull takes from the server.")
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            if not is_host(one):
+                raise ValueError(f"{one!r} is no host; write files.example.org or files.example.org:8443")
+        return value
 
     @field_validator("base_url")
     @classmethod
@@ -100,9 +115,17 @@ def connect(server: FhirServer, sleep: Callable[[float], object] = time.sleep) -
         "timeout": server.timeout_seconds,
         "attempts": server.attempts,
         "deadline": server.deadline_hours * 3600,
+        "limits": server.limits,
+        "refuse": lambda url, what: refuse_stranger(url, server.base_url, _allowed(server), what),
         "sleep": sleep,
     }
     return Http(authorise(server.auth, server.base_url, lambda: Http(**how)), **how)
+
+
+def _allowed(server: FhirServer) -> tuple[str, ...]:
+    """The listed hosts, and that of a token endpoint that the owner has named."""
+    token_url = getattr(server.auth, "token_url", None)
+    return (*server.allowed_hosts, *([urlsplit(token_url).netloc] if token_url else []))
 
 
 def search_parameters(http: Http, base_url: str) -> dict[str, frozenset[str]]:

@@ -113,6 +113,7 @@ class _Reader:
     def _walk(self, address: str, kind: str) -> _Walk:
         """Follow the pages of one search."""
         walk, visited, page = _Walk(), set[int](), 1
+        self._http.spent.begin_search()
         already = self._shelf.counts[kind]
         url: str | None = f"{self._base}/{address}"
         while url is not None:
@@ -121,7 +122,9 @@ class _Reader:
             total = bundle.get("total")
             walk.last_total = total if isinstance(total, int) else None
             walk.first_total = walk.last_total if page == 1 else walk.first_total
-            walk.matches += self._keep(bundle, kind)
+            fresh = self._keep(bundle, kind)
+            walk.matches += fresh
+            self._http.spent.page(f"{host_of(self._base)}: {kind} search", fresh=fresh > 0)
             known = None if walk.first_total is None else max(already + walk.first_total, self._shelf.counts[kind])
             self._progress(kind, self._shelf.counts[kind], known)
             url = self._next(bundle, url, kind)

@@ -6,6 +6,7 @@ asked is in `server.requests`.
 
 from __future__ import annotations
 
+import gzip
 import json
 import ssl
 import sys
@@ -61,6 +62,7 @@ class FhirTraps:
     next_fails_at: int | None = None  # the link to this offset answers 400, sorted or not
     next_host: str | None = None
     next_circles: bool = False
+    never_ends: bool = False  # every page of a search, and of a manifest, is empty and has a next one
     tells_totals: bool = True
     counts: bool = True  # accepts _summary=count
     miscounts_by: int = 0
@@ -93,6 +95,9 @@ class FhirTraps:
     deletable: bool = True
     needs_token: bool = False
     files_host: str | None = None
+    packing: str = ""  # how files are packed that nobody asked to be packed
+    swells: bool = False  # the first line of every file is followed by megabytes of blanks
+    token_host: str | None = None
     errors: list[Json] = field(default_factory=list)
     deleted: list[str] | None = None
     transaction_time: str = "2026-01-01T00:00:00.000Z"
@@ -189,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._json(self._capabilities())
         if path == "/fhir/.well-known/smart-configuration":
             algorithms = list(self.traps.algorithms)
-            token = {"token_endpoint": f"{self.traps.origin}/token"}
+            token = {"token_endpoint": f"{self.traps.token_host or self.traps.origin}/token"}
             return self._json({**token, "token_endpoint_auth_signing_alg_values_supported": algorithms})
         if path == "/token":
             return self._token(dict(parse_qsl(body.decode())))
@@ -260,12 +265,12 @@ class Handler(BaseHTTPRequestHandler):
         begin = offset
         if "_after" in first and not traps.pages_by_offset:
             begin = [one["id"] for one in matches].index(first["_after"]) + 1
-        page = matches[begin : begin + size]
+        page = [] if traps.never_ends else matches[begin : begin + size]
         bundle: Json = {"resourceType": "Bundle", "type": "searchset", "entry": self._entries(page)}
         if traps.tells_totals and first.get("_total") == "accurate":
             bundle["total"] = total
-        if begin + len(page) < len(matches):
-            following = {**first, "_offset": str(offset + size), "_after": page[-1]["id"]}
+        if begin + len(page) < len(matches) or traps.never_ends:
+            following = {**first, "_offset": str(offset + size), **({"_after": page[-1]["id"]} if page else {})}
             address = f"{traps.next_host or traps.origin}/fhir/{kind}?{urlencode(following)}"
             bundle["link"] = [{"relation": "next", "url": self.path if traps.next_circles else address}]
         self._json(bundle)
@@ -316,7 +321,11 @@ class Handler(BaseHTTPRequestHandler):
             export["polls"] -= 1
             extra = {"Retry-After": traps.poll_after} if traps.poll_after else {}
             return self._bytes(b"", 202, {"X-Progress": "working, 50%", **extra})
-        return self._json(self._manifest(name, export))
+        manifest = self._manifest(name, export)
+        if traps.never_ends:
+            following = {"relation": "next", "url": f"{traps.origin}/exports/{name}?page={len(traps.requests)}"}
+            manifest |= {"output": [], "link": [following]}
+        return self._json(manifest)
 
     def _manifest(self, name: str, export: Json) -> Json:
         traps = self.traps
@@ -358,6 +367,10 @@ class Handler(BaseHTTPRequestHandler):
         traps = self.traps
         begun = traps.downloads[path] = traps.downloads.get(path, 0) + 1
         headers, status, wanted = {"Content-Type": "application/fhir+ndjson"}, 200, self.headers.get("Range")
+        if traps.swells:
+            body += b" " * (8 << 20) + b"\n"
+        if traps.packing:
+            headers["Content-Encoding"], body = traps.packing, gzip.compress(body)
         if wanted and traps.ranges:
             first = int(wanted.removeprefix("bytes=").removesuffix("-"))
             headers["Content-Range"] = f"bytes {first}-{len(body) - 1}/{len(body)}"

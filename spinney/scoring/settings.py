@@ -10,8 +10,8 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from spinney.base import Name, Settings
+from spinney.connectors.database import below
 from spinney.connectors.fhir.server import FhirServer
-from spinney.connectors.sources.sql import below
 
 
 class ScoresTable(Settings):

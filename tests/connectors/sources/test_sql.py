@@ -9,11 +9,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pydantic import ValidationError
-from sqlalchemy import URL
 
+from spinney.connectors import database as database_reader
 from spinney.connectors.sources import TABLE, Wanted
-from spinney.connectors.sources import sql as sql_source
 from spinney.connectors.sources.sql import Sql, SqlSettings
 from spinney.errors import SourceFailed
 
@@ -55,7 +53,7 @@ def test_since_and_until_are_bound_and_rows_come_as_text(database: Database, tmp
 def test_many_rows_come_in_batches_and_tell_how_far_they_are(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_source, "BATCH", 10)
+    monkeypatch.setattr(database_reader, "BATCH", 10)
     url = database(LABS, *["INSERT INTO labs VALUES ('a', '2023-05-05 10:00:00', 'x|1', 1, 'kg')"] * 25)
     seen: list[int] = []
     source = Sql(SqlSettings(url=url, events={"Observation": QUERY}))
@@ -137,44 +135,6 @@ def test_a_value_that_the_database_stumbles_over_is_not_in_the_message(postgres:
     assert "CANARY" not in str(failed.value)
     assert failed.value.__cause__ is None
     assert failed.value.__suppress_context__
-
-
-def test_an_unreachable_database_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HIS_PASSWORD", "s3cret")
-    with pytest.raises(SourceFailed, match=r"127\.0\.0\.1:1/his can't be reached: .*refused") as failed:
-        pull("postgresql+psycopg://reader@127.0.0.1:1/his", tmp_path, password_env="HIS_PASSWORD")
-    assert "s3cret" not in str(failed.value)
-    assert "\n" not in str(failed.value)
-
-
-def test_an_unknown_database_is_named(postgres_server: URL, tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed, match='database "nosuch" does not exist'):
-        pull(postgres_server.set(database="nosuch").render_as_string(), tmp_path)
-
-
-def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed, match=r"his\.db is not there"):
-        pull(f"sqlite:///{tmp_path / 'his.db'}", tmp_path)
-    assert not (tmp_path / "his.db").exists()
-
-
-def test_a_password_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HIS_PASSWORD", raising=False)
-    with pytest.raises(SourceFailed, match="HIS_PASSWORD"):
-        pull("postgresql+psycopg://reader@127.0.0.1:1/his", tmp_path, password_env="HIS_PASSWORD")
-
-
-def test_a_dialect_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceFailed, match="cobol is no dialect"):
-        pull("cobol://mainframe/his", tmp_path)
-    with pytest.raises(SourceFailed, match="needs the Python package oracledb"):
-        pull("oracle+oracledb://reader@db/his", tmp_path)
-
-
-@pytest.mark.parametrize("url", ["postgresql://reader:pass@db/his", "postgresql://reader@db/his?password=x", "his"])
-def test_an_address_with_a_password_or_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ValidationError, match="url must"):
-        SqlSettings(url=url, events={"Observation": QUERY})
 
 
 def test_a_kind_without_a_query_is_noted(database: Database, tmp_path: Path) -> None:

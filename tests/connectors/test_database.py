@@ -1,0 +1,73 @@
+"""Databases that can't be reached, or whose address is wrong; what is read from one is shown by the SQL source."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import URL, text
+
+from spinney.connectors.database import Database, as_text, below, bound_moment, checked_address
+from spinney.errors import SourceFailed
+
+
+def reach(url: str, password_env: str | None = None) -> str:
+    with Database(url, password_env).connected() as connection:
+        return str(connection.execute(text("SELECT 1")).scalar())
+
+
+def test_an_unreachable_database_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIS_PASSWORD", "s3cret")
+    with pytest.raises(SourceFailed, match=r"127\.0\.0\.1:1/his can't be reached: .*refused") as caught:
+        reach("postgresql+psycopg://reader@127.0.0.1:1/his", password_env="HIS_PASSWORD")
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_database_is_named(postgres_server: URL) -> None:
+    assert reach(postgres_server.render_as_string()) == "1"
+    with pytest.raises(SourceFailed, match='database "nosuch" does not exist'):
+        reach(postgres_server.set(database="nosuch").render_as_string())
+
+
+def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(SourceFailed, match=r"his\.db is not there"):
+        reach(f"sqlite:///{tmp_path / 'his.db'}")
+    assert not (tmp_path / "his.db").exists()
+
+
+def test_a_password_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HIS_PASSWORD", raising=False)
+    with pytest.raises(SourceFailed, match="HIS_PASSWORD"):
+        reach("postgresql+psycopg://reader@127.0.0.1:1/his", password_env="HIS_PASSWORD")
+
+
+def test_a_dialect_that_is_not_installed_is_named() -> None:
+    with pytest.raises(SourceFailed, match="cobol is no dialect"):
+        reach("cobol://mainframe/his")
+    with pytest.raises(SourceFailed, match="needs the Python package oracledb"):
+        reach("oracle+oracledb://reader@db/his")
+
+
+@pytest.mark.parametrize("url", ["postgresql://reader:pass@db/his", "postgresql://reader@db/his?password=x", "his"])
+def test_an_address_with_a_password_or_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="url must"):
+        checked_address(url)
+
+
+def test_only_a_relative_sqlite_file_is_put_below_the_folder() -> None:
+    assert below(Path("/site"), "sqlite:///his.db") == "sqlite:////site/his.db"
+    assert below(Path("/site"), "postgresql://reader@db/his") == "postgresql://reader@db/his"
+
+
+def test_a_day_is_written_without_a_time_and_a_whole_number_without_a_point() -> None:
+    assert as_text(date(2023, 5, 1)) == "2023-05-01"
+    assert as_text(datetime(2023, 5, 1, 7)) == "2023-05-01T07:00:00"
+    assert [as_text(value) for value in (None, 1.0, True, 1.5, "x")] == [None, "1", "1", "1.5", "x"]
+
+
+def test_a_moment_is_text_for_sqlite_and_itself_for_others() -> None:
+    noon = datetime(2023, 5, 1, 12, tzinfo=UTC)
+    assert bound_moment(noon, "sqlite") == "2023-05-01 12:00:00"
+    assert bound_moment(noon, "postgresql") is noon

@@ -34,7 +34,7 @@ def remember_grown(
     """Keep what the round's memory knows before it is destroyed; a round without a forest leaves nothing."""
     if "forest" not in memory or "unseen" not in memory:
         return
-    limits = codec.Limits(trees=study.forest.trees, depth=32)
+    limits = codec.Limits.of(study.forest)
     trees = codec.unpack_forest(memory["forest"], rounding_of(study, cohort), limits).digests
     people, place = np.unique(_pseudonyms(vault, ref)[cohort.part == Part.TRAINING], return_index=True)
     seen = ~np.asarray(memory["unseen"])[place]

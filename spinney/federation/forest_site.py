@@ -72,8 +72,7 @@ class ForestSite(FillingSite):
     @property
     def limits(self) -> codec.Limits:
         """What a forest of this study may be at most."""
-        forest = self.house.study.forest
-        return codec.Limits(trees=forest.trees, depth=32)
+        return codec.Limits.of(self.house.study.forest)
 
     def join(self, order: Invitation) -> Message:
         """Describe this site, or decline with the reason."""

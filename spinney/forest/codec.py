@@ -3,8 +3,9 @@
     magic "SPNY" | version u8 | columns u16 | trees u32 | nodes u32 | digest of the grid, 8 bytes | zlib of
     shape bits | features | missing bits | threshold codes, low bytes then high bytes | probability codes, likewise
 
-Header and limits fix every stream's length before anything is unpacked, so a forged size allocates nothing. What is
-decoded is checked before any array is used: the shape, depth, features that the study names, codes inside the grid.
+Header and limits fix every stream's length before anything is unpacked, so a forged size allocates nothing. The shape
+is unpacked and checked first, alone: nothing else of a tree that is too deep or too large is ever in memory. Then the
+rest is checked before any array is used: features that the study names, codes inside the grid.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 
 from spinney.errors import TreeRefused
 from spinney.forest.export import Rounding
-from spinney.forest.tree import LEAF, Forest, check_shape
+from spinney.forest.tree import LEAF, Forest, check_shape, tree_ends
+from spinney.study.settings import ForestSettings
 
 MAGIC, VERSION = b"SPNY", 1
 HEADER = struct.Struct("<4sBHII8s")
 NODE_BYTES_AT_MOST = 8
 NODE_MEMORY_AT_MOST = 48
+WRONG_LENGTH = "the packed part has another length than the header says"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class Limits:
     trees: int
     depth: int
     nodes: int = 8_000_000
+    leaves: int = 8_000_000  # of one tree
+
+    @classmethod
+    def of(cls, settings: ForestSettings) -> Limits:
+        """What the study says."""
+        return cls(settings.trees, settings.max_depth, settings.most_nodes, settings.most_leaves)
 
     @property
     def message_bytes(self) -> int:
@@ -86,12 +95,14 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
         splits * 2,
         leaves * _share_bytes(rounding),
     ]
-    raw = _inflate(data[HEADER.size :], sum(sizes))
-    at = np.cumsum([0, *sizes])
-    shape, features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(len(sizes)))
-
-    split = _bits(shape, nodes)
+    packed = _Packed(data[HEADER.size :])
+    split = _bits(packed.take(sizes[0]), nodes)
     check_shape(split, trees, limits.depth)
+    _check_leaves(split, limits.leaves)
+    raw = packed.rest(sum(sizes[1:]))
+    at = np.cumsum([0, *sizes[1:]])
+    features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(4))
+
     asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name")
     most = np.rint(1 / rounding.steps)[asked]
     codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range")
@@ -126,16 +137,41 @@ def _read_header(data: bytes, rounding: Rounding, limits: Limits) -> tuple[int, 
     return trees, nodes
 
 
-def _inflate(packed: bytes, size: int) -> NDArray[np.uint8]:
-    """Exactly `size` bytes, or refuse; never unpacks more than that."""
-    unpacker = zlib.decompressobj()
-    try:
-        raw = unpacker.decompress(packed, size + 1)
-    except zlib.error:
-        raise TreeRefused("the packed part is damaged") from None
-    if len(raw) != size or not unpacker.eof or unpacker.unused_data:
-        raise TreeRefused("the packed part has another length than the header says")
-    return np.frombuffer(raw, dtype=np.uint8)
+class _Packed:
+    """What the packed part says, as far as it is asked for; never unpacks more than that."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._unpacker, self._packed = zlib.decompressobj(), packed
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        """The next bytes, or refuse."""
+        raw = self._next(size)
+        if len(raw) != size:
+            raise TreeRefused(WRONG_LENGTH)
+        return np.frombuffer(raw, dtype=np.uint8)
+
+    def rest(self, size: int) -> NDArray[np.uint8]:
+        """All that is left, or refuse where that is not so many bytes."""
+        raw = self._next(size + 1)
+        if len(raw) != size or not self._unpacker.eof or self._unpacker.unused_data:
+            raise TreeRefused(WRONG_LENGTH)
+        return np.frombuffer(raw, dtype=np.uint8)
+
+    def _next(self, most: int) -> bytes:
+        try:
+            raw = self._unpacker.decompress(self._packed, most)
+        except zlib.error:
+            raise TreeRefused("the packed part is damaged") from None
+        self._packed = self._unpacker.unconsumed_tail
+        return raw
+
+
+def _check_leaves(split: NDArray[np.bool_], most: int) -> None:
+    """Refuse a well-formed preorder of splits and leaves in which a tree has more leaves than it may have."""
+    ends = tree_ends(np.where(split, 1, -1).astype(np.int8))
+    largest = (int(np.diff(ends, prepend=0).max()) + 1) // 2
+    if largest > most:
+        raise TreeRefused(f"a tree has {largest} leaves; the study allows {most}")
 
 
 def _feature_bytes(columns: int) -> int:

@@ -73,6 +73,7 @@ def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
     return {
         "criterion": settings.criterion,
         "max_depth": settings.max_depth,
+        "max_leaf_nodes": settings.max_leaves if settings.max_leaves < 2**settings.max_depth else None,
         "min_samples_split": settings.min_samples_split,
         "min_samples_leaf": settings.min_samples_leaf,
         "max_features": None if settings.max_features == "all" else settings.max_features,
@@ -107,6 +108,7 @@ def candidates(settings: ForestSettings, seed: int) -> Iterator[ForestSettings]:
     for _ in range(settings.tuning.draws - 1):
         draw = {name: values[rng.integers(len(values))] for name, values in SPACE.items()}
         draw["min_samples_leaf"] = max(draw["min_samples_leaf"], settings.min_samples_leaf)
+        draw["max_depth"] = min(draw["max_depth"], settings.max_depth)
         yield settings.model_copy(update=draw)
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +44,7 @@ class Forest:
     @cached_property
     def ends(self) -> Ints:
         """One past the last node of every tree."""
-        balance = np.cumsum(np.where(self.feature == LEAF, -1, 1))
-        lowest = np.minimum.accumulate(np.minimum(balance, 0))
-        ends = np.flatnonzero(np.diff(lowest, prepend=0)) + 1  # a tree is over where its leaves outnumber its splits
-        if len(self.feature) and (len(ends) == 0 or ends[-1] != len(self.feature)):
-            raise TreeRefused("the shape of a tree is broken: its last split has no leaf")
-        return np.asarray(ends, dtype=np.int64)
+        return tree_ends(np.where(self.feature == LEAF, -1, 1))
 
     @cached_property
     def starts(self) -> Ints:
@@ -101,6 +97,16 @@ def join_forests(forests: Sequence[Forest]) -> Forest:
         np.concatenate([forest.missing_left for forest in forests]),
         np.concatenate([forest.probability for forest in forests]),
     )
+
+
+def tree_ends(steps: NDArray[np.integer[Any]]) -> Ints:
+    """One past the last node of every tree in a preorder of splits (1) and leaves (-1)."""
+    balance = np.cumsum(steps, dtype=np.int64)
+    lowest = np.minimum.accumulate(np.minimum(balance, 0))
+    ends = np.flatnonzero(np.diff(lowest, prepend=0)) + 1  # a tree is over where its leaves outnumber its splits
+    if len(steps) and (len(ends) == 0 or ends[-1] != len(steps)):
+        raise TreeRefused("the shape of a tree is broken: its last split has no leaf")
+    return np.asarray(ends, dtype=np.int64)
 
 
 def right_children(feature: NDArray[np.int16]) -> Ints:

@@ -13,6 +13,7 @@ from spinney.study.definition import FeatureSource, LabelSource
 
 THRESHOLD_STEPS = 1000
 MOST_THRESHOLD_STEPS = 65_535
+MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
 
 class Feature(Settings):
@@ -80,12 +81,32 @@ class ForestSettings(Settings):
     """How every site grows its trees."""
 
     trees: int = Field(100, ge=1, le=10_000, description="Trees that each site grows and sends.")
-    max_depth: int = Field(12, ge=1, le=32, description="Deepest split of a tree.")
+    max_depth: int = Field(12, ge=1, le=32, description="Deepest split of a tree; a deeper one is refused.")
+    max_leaves: int = Field(4096, ge=2, le=1_000_000, description="Most leaves of a tree; one with more is refused.")
     min_samples_split: int = Field(2, ge=2, description="Fewest rows in a node that may be split.")
     min_samples_leaf: int = Field(5, ge=1, description="Fewest rows in a leaf; the privacy floor counts patients, too.")
     max_features: Literal["sqrt", "log2", "all"] = Field("sqrt", description="Features tried at a split.")
     criterion: Literal["gini", "entropy"] = Field("gini", description="Measure of a split's quality.")
     tuning: Tuning = Field(Tuning(), description="Local search for better settings, off by default.")
+
+    @model_validator(mode="after")
+    def _a_house_can_hold_the_trees(self) -> Self:
+        if self.most_nodes > MOST_NODES:
+            raise ValueError(
+                f"trees, max_depth and max_leaves allow {self.most_nodes:,} nodes from each site, and a house takes "
+                f"{MOST_NODES:,}; lower max_leaves to {(MOST_NODES // self.trees + 1) // 2}"
+            )
+        return self
+
+    @property
+    def most_leaves(self) -> int:
+        """Most leaves of a tree, by its depth and by what the study says."""
+        return min(1 << self.max_depth, self.max_leaves)
+
+    @property
+    def most_nodes(self) -> int:
+        """Most nodes of all trees of a site."""
+        return self.trees * (2 * self.most_leaves - 1)
 
 
 class Privacy(Settings):

@@ -16,6 +16,7 @@ from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, grid_digest, pa
 from spinney.forest.export import Rounding
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
+from spinney.study.settings import ForestSettings
 
 GRID = Rounding(np.array([1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]), 0.01)
 COARSE = Rounding(np.array([0.5]), 0.23)
@@ -204,10 +205,10 @@ def test_a_plain_stump_passes():
         "one share too few": ({"shares": [10]}, "length"),
         "no trees": ({"trees": 0}, "0 trees"),
         "trees beyond the study": ({"trees": 51, "nodes": 53}, "the study allows 1 to 50"),
-        "more trees than came": ({"trees": 3, "nodes": 3}, "length"),
+        "more trees than came": ({"trees": 3, "nodes": 3}, "3 trees were announced and 1 came"),
         "a count of nodes that no tree has": ({"nodes": 4}, "4 nodes"),
         "fewer nodes than trees": ({"trees": 5, "nodes": 3}, "3 nodes"),
-        "more nodes than came": ({"nodes": 5}, "length"),
+        "more nodes than came": ({"nodes": 5}, "1 trees were announced and 3 came"),
         "nodes beyond the limit": ({"nodes": 20_001}, "limit of 20000"),
     }.values(),
 )
@@ -271,6 +272,24 @@ def test_a_chain_just_within_the_limit_passes():
     assert len(unpack_forest(chain, GRID, LIMITS).feature) == 2 * depth + 1
 
 
+def test_a_tree_with_more_leaves_than_the_study_allows_is_refused():
+    forest = join_forests([random_forest(GRID, 3, trees=1, depth=3, density=1.0), random_forest(GRID, 4, 1, 4, 1.0)])
+    data = pack_forest(forest, GRID)
+    assert len(unpack_forest(data, GRID, Limits(trees=2, depth=8, leaves=16))) == 2
+    with pytest.raises(TreeRefused, match="a tree has 16 leaves; the study allows 15"):
+        unpack_forest(data, GRID, Limits(trees=2, depth=8, leaves=15))
+
+
+def test_a_study_s_limits_let_its_own_fullest_forest_pass_and_nothing_beyond():
+    limits = Limits.of(ForestSettings(trees=3, max_depth=5))
+    assert limits == Limits(trees=3, depth=5, nodes=3 * 63, leaves=32)
+    assert len(unpack_forest(pack_forest(random_forest(GRID, 5, 3, 5, 1.0), GRID), GRID, limits)) == 3
+    for trees, depth in ((4, 4), (1, 6)):
+        with pytest.raises(TreeRefused):
+            unpack_forest(pack_forest(random_forest(GRID, 5, trees, depth, 1.0), GRID), GRID, limits)
+    assert Limits.of(ForestSettings(trees=3, max_depth=5, max_leaves=9)).nodes == 3 * 17
+
+
 @pytest.mark.parametrize("column", range(len(GRID.steps)))
 def test_every_threshold_code_that_passes_is_an_ordinary_number_within_the_range(column):
     most = round(1 / GRID.steps[column])
@@ -330,6 +349,11 @@ def test_a_bomb_of_the_allowed_size_stays_within_the_declared_memory(depth):
     data = bomb(100, limits.nodes)
     assert len(data) < limits.nodes / 100
     assert peak_of_decoding(data, limits) < limits.memory_bytes
+
+
+def test_of_trees_that_are_too_deep_only_the_shape_is_ever_in_memory():
+    limits = Limits(trees=100, depth=12, nodes=1_000_000)
+    assert peak_of_decoding(bomb(100, limits.nodes), limits) < 8 * limits.nodes  # all of it takes five times as much
 
 
 def test_an_honest_forest_of_the_allowed_size_stays_within_the_declared_memory():

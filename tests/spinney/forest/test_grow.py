@@ -75,6 +75,14 @@ def test_another_seed_grows_another_forest():
     assert not same_tree(one.trees[0], two.trees[0])
 
 
+def test_no_tree_has_more_leaves_than_the_study_allows():
+    X, y = table(rows=2000)
+    for most in (4096, 20):
+        grown = grow(X, y, np.arange(len(y)), ForestSettings(trees=5, max_depth=16, max_leaves=most), 3)
+        leaves = [tree.get_n_leaves() for tree in grown.trees]
+        assert max(leaves) == 20 if most == 20 else max(leaves) > 100
+
+
 def test_the_largest_seed_grows():
     X, y = table(rows=30)
     assert len(grow(X, y, np.arange(30), ForestSettings(trees=2), 2**32 - 1).trees) == 2
@@ -126,6 +134,10 @@ def test_the_search_is_repeatable_and_as_long_as_the_study_says():
 
 def test_no_candidate_has_smaller_leaves_than_the_study_allows():
     assert min(candidate.min_samples_leaf for candidate in candidates(BASE, 0)) >= 8
+
+
+def test_no_candidate_is_deeper_than_the_study_allows():
+    assert {one.max_depth for one in candidates(ForestSettings(max_depth=8), 5)} == {4, 6, 8}
 
 
 def test_every_candidate_is_a_valid_choice_of_settings():

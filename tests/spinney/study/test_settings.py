@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from spinney.study.settings import Choice, Feature, Privacy, Schedule, Split
+from spinney.study.settings import Choice, Feature, ForestSettings, Privacy, Schedule, Split
 
 AGE = {"name": "age", "kind": "continuous", "range": [0, 120]}
 
@@ -50,6 +50,12 @@ def test_whoever_sees_counts_is_named_before_anybody_signs():
     assert Privacy().warning == ""
     assert "the coordinator sees every site's counts" in Privacy(secure_sum="trusted-third-party").warning
     assert "two neighbours in the ring who collude" in Privacy(secure_sum="ring").warning
+
+
+def test_a_study_whose_forests_no_house_could_hold_is_refused_with_what_to_write():
+    with pytest.raises(ValidationError, match=r"allow 16,382,000 nodes from each site.*lower max_leaves to 2500"):
+        ForestSettings(trees=2000)
+    assert ForestSettings(trees=2000, max_leaves=2500).most_nodes <= 10_000_000
 
 
 def test_somebody_is_left_to_train_on():

@@ -107,13 +107,15 @@ def is_settings(annotation: Any) -> bool:
 
 
 def test_the_example_environment_has_every_variable_that_the_examples_name():
-    text = (EXAMPLES / "environment").read_text()
+    text = (EXAMPLES / "house.env").read_text()
     known = {line.partition("=")[0] for line in text.splitlines() if line and not line.startswith("#")}
     for file in ("site.yaml", "sources.yaml", "coordinator.yaml"):
         assert named_variables(example(file)) - {""} <= known
 
 
 def named_variables(settings: Any, inside_secrets: bool = False) -> set[str]:
+    if isinstance(settings, list):
+        return {name for one in settings for name in named_variables(one)}
     if isinstance(settings, dict):
         found: set[str] = set()
         for key, value in settings.items():
@@ -136,12 +138,35 @@ def test_containers_see_no_folder_of_the_machine_but_their_own():
     assert sources == {*COMPOSE["volumes"], "./house"}
 
 
-def test_the_model_registry_is_told_no_secret_of_the_house():
-    assert COMPOSE["services"]["mlflow"]["env_file"] == []
+def test_only_the_worker_is_handed_the_secrets_of_the_house():
+    secrets = named_variables([example(file) for file in ("site.yaml", "sources.yaml", "coordinator.yaml")]) - {""}
+    handed = {name for name, service in COMPOSE["services"].items() if "env_file" in service}
+    assert handed == {"worker"}
+    for name, service in COMPOSE["services"].items():
+        told = {*service.get("environment", {})} | set(re.findall(r"\$\{([A-Z_]+)", str(service)))
+        assert not told & secrets, name
     assert "environment" not in COMPOSE["services"]["mlflow"]
 
 
-@pytest.mark.parametrize("file", ["container/Containerfile", "examples/environment"])
+def test_the_prefect_server_asks_for_a_login_and_the_worker_has_it():
+    services = COMPOSE["services"]
+    asked = services["prefect"]["environment"]["PREFECT_SERVER_API_AUTH_STRING"]
+    assert (
+        services["worker"]["environment"]["PREFECT_API_AUTH_STRING"] == asked == "${PREFECT_SERVER_API_AUTH_STRING:?}"
+    )
+
+
+def test_the_unit_of_the_prefect_server_reads_none_of_the_house_s_secrets():
+    read = {unit.stem: re.findall(r"^EnvironmentFile=(\S+)", unit.read_text(), re.MULTILINE) for unit in UNITS}
+    assert read.pop("spinney-prefect") == ["/etc/spinney/prefect.env"]
+    assert {*map(tuple, read.values())} == {("/etc/spinney/house.env",)}
+    secrets = named_variables([example(file) for file in ("site.yaml", "sources.yaml", "coordinator.yaml")])
+    assert not {line.partition("=")[0] for line in (EXAMPLES / "prefect.env").read_text().splitlines()} & (
+        secrets - {""}
+    )
+
+
+@pytest.mark.parametrize("file", ["container/Containerfile", "examples/house.env", "examples/prefect.env"])
 def test_servers_and_clients_of_a_house_tell_their_makers_nothing(file: str):
     lines = (DEPLOYMENTS / file).read_text().replace("ENV ", "").splitlines()
     said = dict(line.strip(" \\").split("=", 1) for line in lines if re.match(r" *[A-Z_]+=", line))

@@ -44,9 +44,10 @@ def doctor(
 ) -> None:
     """Look at everything that a night needs, one line each with what to do.
 
-    Python and packages, the home folder, keys and disk, Prefect, the exchange and who may write there, the data source,
-    the registry and the clock. On the exchange a trial message is written under this house's name and deleted; nothing
-    else is changed. Exit code 2 if something is wrong; warnings alone are 0.
+    Python and packages, the home folder, keys and disk, Prefect and who may ask it, the exchange and who may write
+    there, the data source, the registry and who may change it, and the clock. On the exchange a trial message is
+    written under this house's name and deleted; nothing else is changed. Exit code 2 if something is wrong; warnings
+    alone are 0.
     """
     if site_file and coordinator_file:
         raise click.UsageError("one house at a time: --site or --coordinator")
@@ -55,7 +56,7 @@ def doctor(
         findings.append(finding)
         if not as_json:
             click.echo(
-                f"{click.style(f'{finding.state:<8}', COLOURS[finding.state])} {finding.check:<9} {finding.words}"
+                f"{click.style(f'{finding.state:<8}', COLOURS[finding.state])} {finding.check:<13} {finding.words}"
             )
     fit = all(finding.state != "wrong" for finding in findings)
     if as_json:

@@ -17,6 +17,7 @@ from spinney.configuration.house import CoordinatorSettings, ExchangeAccess, Reg
 from spinney.configuration.site import SiteSettings
 from spinney.connectors import dask_cluster
 from spinney.connectors.exchange import Exchange, ExchangeDenied
+from spinney.doctor.doors import OF_MLFLOW, OF_PREFECT, check_door
 from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, finding_of
 from spinney.errors import SpinneyError
 from spinney.house.approvals import approved_studies
@@ -52,6 +53,8 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
     yield check_keys(house.home)
     yield check_disk(house.home, least_gib)
     yield check_prefect(prefect_url, clocks)
+    if prefect_url:
+        yield check_door(prefect_url, OF_PREFECT)
     yield from check_exchange(house, clocks)
     if isinstance(house, SiteSettings):
         yield finding_of("source", lambda: house.source.reach(house.surroundings(NO_STUDY)))
@@ -60,6 +63,8 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
         if house.scores is not None and (fhir := house.scores.fhir) is not None:
             yield finding_of("scores", fhir.answering)
         yield finding_of("registry", lambda: _reach_registry(house.home, house.registry, clocks))
+        if house.registry.tracking.startswith(("http://", "https://")):
+            yield check_door(house.registry.tracking, OF_MLFLOW)
     yield clocks.finding()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from spinney.doctor.doors import OF_PREFECT, check_door
 from spinney.flows.demo.prefect_server import template_file
 from spinney.storage import locks
 from tests.servers.prefect_server import PrefectServer, migrated_database
@@ -52,13 +53,23 @@ def test_a_flow_in_a_process_of_its_own_runs_on_it_too(prefect_server: PrefectSe
     assert answer.stdout == "42\n"
 
 
-def test_the_server_of_the_unit_unpacks_its_pages_where_it_may_write(prefect_database: Path, tmp_path: Path):
+def test_the_server_of_the_unit_unpacks_its_pages_where_it_may_write_and_asks_for_a_login(
+    prefect_database: Path, tmp_path: Path
+):
     said = dict(re.findall(r"^Environment=([A-Z_]+)=(.*)$", UNIT.read_text(), re.MULTILINE))
     settings = {name: value.replace("/var/lib/spinney", str(tmp_path)) for name, value in said.items()}
+    settings |= {"PREFECT_SERVER_API_AUTH_STRING": "admin:made-up", "PREFECT_API_AUTH_STRING": "admin:made-up"}
     with PrefectServer(tmp_path / "prefect", prefect_database, settings) as server:
         page = httpx.get(server.ui, follow_redirects=True, trust_env=False)
+        login = check_door(server.api, OF_PREFECT, lambda: ["127.0.0.1"])
     assert (page.status_code, "<html" in page.text) == (200, True)
+    assert login.words == "asks for a login"
     assert [*(tmp_path / "prefect" / "ui").rglob("index.html")]
+
+
+def test_the_doctor_finds_a_server_that_lets_everybody_in(prefect_server: PrefectServer):
+    assert check_door(prefect_server.api, OF_PREFECT, lambda: []).state == "ok"
+    assert check_door(prefect_server.api, OF_PREFECT, lambda: ["127.0.0.1"]).state == "wrong"
 
 
 def test_whoever_needs_a_database_while_another_process_makes_it_waits_and_takes_that_one(tmp_path: Path):

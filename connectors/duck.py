@@ -36,6 +36,10 @@ CREATE TEMP MACRO known_from(t) AS (
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
 CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);
+CREATE TEMP MACRO coded(coding) AS (coalesce(coding."system", '') || '|' || coding.code);
+CREATE TEMP MACRO referred(reference, kind) AS (
+    nullif(regexp_extract(reference, '(?:' || kind || '/|urn:uuid:|urn:oid:)([^/|]+)', 1), '')
+);
 CREATE TEMP MACRO person(reference) AS (
     CASE WHEN starts_with(reference, 'Patient/') AND NOT contains(substr(reference, 9), '/')
     THEN nullif(substr(reference, 9), '')

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 CODING = 'STRUCT("system" VARCHAR, code VARCHAR)[]'
 CONCEPT = f'STRUCT(coding {CODING}, "text" VARCHAR)'
 PERIOD = 'STRUCT("start" VARCHAR, "end" VARCHAR)'
-QUANTITY = 'STRUCT("value" VARCHAR, unit VARCHAR, code VARCHAR)'
+QUANTITY = 'STRUCT("value" VARCHAR, comparator VARCHAR, unit VARCHAR, code VARCHAR)'
 REFERENCE = "STRUCT(reference VARCHAR)"
 VALUES = {
     "valueQuantity": QUANTITY,
@@ -37,6 +37,11 @@ class Shape:
     status: str = "status"
     encounter_class: str = "NULL::VARCHAR"
     subject: str = "subject"
+    encounter: str = "NULL::VARCHAR"
+    """Reference to the encounter within which it happened."""
+    parent: str = "NULL::VARCHAR"
+    """Reference to the encounter of which this encounter is a part."""
+    discharge: str = "NULL::VARCHAR"
     valued: bool = False
     """Has a value, and components with values of their own."""
 
@@ -48,22 +53,25 @@ class Shape:
     def parts(self) -> str:
         """SQL list with one part per coding of the resource and of its components; without a coding it is one part."""
         if not self.valued:
-            return _parts(self.codings, "NULL::VARCHAR", "NULL::VARCHAR", "NULL::VARCHAR")
-        own, inner = _valued_parts(self.codings, ""), _valued_parts("piece.code.coding", "piece.")
-        whole = f"{own} || flatten([{inner} for piece in component])"
+            return _parts(self.codings, "0", *["NULL::VARCHAR"] * 4)
+        own, inner = _valued_parts(self.codings, "0", ""), _valued_parts("piece.code.coding", "nth", "piece.")
+        whole = f"{own} || flatten([{inner} for piece, nth in component])"
         return f"CASE WHEN component IS NULL THEN {own} ELSE {whole} END"  # joining lists costs as much as making them
 
 
-def _valued_parts(codings: str, at: str) -> str:
+def _valued_parts(codings: str, nth: str, at: str) -> str:
     concept = f"{at}valueCodeableConcept"
     first = f"{concept}.coding[1]"
     number = f"coalesce({at}valueQuantity.value, {at}valueInteger, CAST(CAST({at}valueBoolean AS INTEGER) AS VARCHAR))"
     words = f"coalesce({first}.system || '|' || {first}.code, {first}.code, {concept}.text, {at}valueString)"
-    return _parts(codings, number, words, f"coalesce({at}valueQuantity.code, {at}valueQuantity.unit)")
+    unit, comparator = f"coalesce({at}valueQuantity.code, {at}valueQuantity.unit)", f"{at}valueQuantity.comparator"
+    return _parts(codings, nth, number, words, unit, comparator)
 
 
-def _parts(codings: str, number: str, words: str, unit: str) -> str:
-    part = f"struct_pack(code := {{}}, number := {number}, words := {words}, unit := {unit})"
+def _parts(codings: str, nth: str, number: str, words: str, unit: str, comparator: str) -> str:
+    """`nth` is 0 for the resource itself; each of its components is an event of its own."""
+    value = f"number := {number}, words := {words}, unit := {unit}, comparator := {comparator}"
+    part = f"struct_pack(code := {{}}, nth := CAST({nth} AS INTEGER), {value})"
     coded = part.format("coalesce(one.system, '') || '|' || one.code")
     return f"CASE WHEN len({codings}) > 0 THEN [{coded} for one in {codings}] ELSE [{part.format('NULL::VARCHAR')}] END"
 
@@ -92,6 +100,7 @@ SHAPES = {
             "recordedDate": "VARCHAR",
             "clinicalStatus": CONCEPT,
             "verificationStatus": CONCEPT,
+            "encounter": REFERENCE,
         },
         codings="code.coding",
         time='coalesce(onsetDateTime, onsetPeriod."start", recordedDate)',
@@ -99,6 +108,7 @@ SHAPES = {
         recorded="recordedDate",
         status="CASE WHEN verificationStatus.coding[1].code IN ('refuted', 'entered-in-error') "
         "THEN verificationStatus.coding[1].code ELSE clinicalStatus.coding[1].code END",
+        encounter="encounter.reference",
     ),
     "DiagnosticReport": Shape(
         {"code": CONCEPT, "effectiveDateTime": "VARCHAR", "effectivePeriod": PERIOD, "issued": "VARCHAR"},
@@ -108,11 +118,19 @@ SHAPES = {
         recorded="issued",
     ),
     "Encounter": Shape(
-        {"class": "STRUCT(code VARCHAR)", "type": CONCEPT + "[]", "period": PERIOD},
+        {
+            "class": "STRUCT(code VARCHAR)",
+            "type": CONCEPT + "[]",
+            "period": PERIOD,
+            "partOf": REFERENCE,
+            "hospitalization": f"STRUCT(dischargeDisposition {CONCEPT})",
+        },
         codings='flatten([one.coding for one in "type"])',
         time='period."start"',
         until='period."end"',
         encounter_class='"class".code',
+        parent="partOf.reference",
+        discharge="coded(hospitalization.dischargeDisposition.coding[1])",
     ),
     "Immunization": Shape(
         {"vaccineCode": CONCEPT, "occurrenceDateTime": "VARCHAR", "recorded": "VARCHAR"},

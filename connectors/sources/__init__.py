@@ -23,9 +23,30 @@ from spinney.errors import SourceFailed
 # A finished table instead of events is asked for under this kind, with its columns as codes.
 TABLE = "table"
 
-# One row per event and coding. `time` is when it happened, `recorded` when it was entered (null: unknown).
-# In Parquet they may all be text; a time without an offset is in the site's time zone.
+# Rows of events. In Parquet they may all be text, and a column that is not there is null everywhere.
+#
+# event      which event of its kind this row is about. Rows with one `event` are one event, counted once, with every
+#            code, text, class and discharge that stands in one of them; all else must be the same in all of them. What
+#            has a value of its own, such as a component, is an event of its own. Null: the row is an event by itself.
+# updated    when this version was written: of an `event` only the rows of its newest version count.
+# patient    whose it is.
+# kind       resource type; the file says it, too.
+# code       system|code.
+# time       when it happened or began. A year, a month or a day is written as such (2023, 2023-05, 2023-05-17) and is
+#            known at its end; text with a time of day is an instant, in the site's time zone unless it has an offset.
+# until      when it ended, written likewise.
+# recorded   when it was entered, written likewise; null: unknown.
+# value      a number, in `unit`; with `comparator` (<, <=, >=, >) only a bound of it.
+# text       a coded value as system|code, or words.
+# status     as FHIR says it for the kind, such as finished or active; or why it does not count, such as refuted.
+# class      of an encounter, such as IMP.
+# encounter  the `event` of the encounter within which it happened. A Condition without `time` and `recorded` is dated
+#            by it.
+# parent     the `event` of the encounter of which this encounter is a part.
+# discharge  where to an encounter's patient was discharged, as system|code.
 EVENT_COLUMNS = {
+    "event": "VARCHAR",
+    "updated": "TIMESTAMP",
     "patient": "VARCHAR",
     "kind": "VARCHAR",
     "code": "VARCHAR",
@@ -33,11 +54,16 @@ EVENT_COLUMNS = {
     "until": "TIMESTAMP",
     "recorded": "TIMESTAMP",
     "value": "DOUBLE",
+    "comparator": "VARCHAR",
     "text": "VARCHAR",
     "unit": "VARCHAR",
     "status": "VARCHAR",
     "class": "VARCHAR",
+    "encounter": "VARCHAR",
+    "parent": "VARCHAR",
+    "discharge": "VARCHAR",
 }
+# `died` is written as `time` is.
 PATIENT_COLUMNS = {"patient": "VARCHAR", "birth": "DATE", "sex": "VARCHAR", "died": "TIMESTAMP"}
 
 

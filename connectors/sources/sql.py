@@ -53,7 +53,9 @@ source:
   patients: |
     SELECT patient, birth, sex, died FROM patients
   # A query for each resource type that the study names. Columns: patient, code (as system|code), time, and where you
-  # have them until, recorded, value, text, unit, status, class.
+  # have them event, updated, until, recorded, value, comparator, text, unit, status, class, encounter, parent and
+  # discharge. Rows with the same `event` are one event with several codes. A day without a time of day is selected as
+  # a DATE or as text, never as midnight.
   events:
     Encounter: |
       SELECT patient, code, time, until, status, class FROM encounters WHERE time BETWEEN :since AND :until

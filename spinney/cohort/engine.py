@@ -137,8 +137,9 @@ def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study
         f"""
         CREATE OR REPLACE TEMP TABLE candidate AS
         WITH index_event AS (
-            SELECT DISTINCT patient, bucket, {at} AS index_time FROM {relevant.events()} e
-            WHERE {_chosen(cohort.index)} AND {at} <= {timestamp(relevant.now)}
+            SELECT any_value(patient) AS patient, any_value(bucket) AS bucket, any_value({at}) AS index_time
+            FROM {relevant.events()} e WHERE {_chosen(cohort.index)} AND {at} <= {timestamp(relevant.now)}
+            GROUP BY event
         ), row AS (
             SELECT i.*, i.index_time + {_interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
                 p.patient IS NULL AS stranger,
@@ -180,7 +181,7 @@ def _exclusions(study: Study) -> str:
 def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
     """Fill `reading` with what the bucket's events mean to each feature of a chunk.
 
-    Rows that are equal in everything but the code are one event: a resource with two codings, or one delivered twice.
+    An event is one reading of a feature, however many of its codes and coded values the feature names.
     """
     joined = " UNION ALL ".join(
         f"SELECT e.*, f.feature, f.takes, f.counting FROM event e JOIN choice f ON f.kind = e.kind AND {by_code} "
@@ -192,7 +193,7 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
         f"""
         CREATE OR REPLACE TEMP TABLE reading AS
         WITH met AS ({joined}), meant AS (
-            SELECT m.feature, patient, "time", "until", counting,
+            SELECT m.feature, event, patient, "time", counting,
                 CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
                 CASE takes WHEN 'number' THEN "value" * factor + shift
                     WHEN 'days' THEN epoch_us("until" - "time") / {_DAY} END AS "value",
@@ -200,8 +201,9 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
             FROM met m LEFT JOIN converted c ON c.feature = m.feature AND c.unit = coalesce(m.unit, '')
             LEFT JOIN meaning s ON s.feature = m.feature AND s.word = m.text
         )
-        SELECT DISTINCT feature, patient, "time", "until", known, "value", "text"
-        FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL
+        SELECT feature, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
+            min("value") AS "value", min("text") AS "text"
+        FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL GROUP BY feature, event
         """
     )
 

@@ -55,7 +55,7 @@ def stage(
         _note_invalid(bench, (invalid or {}).get(kind, ()))
         try:
             _parse(bench, kind, files, folder, out)
-            _keep_newest(bench, kind, out)
+            _keep_newest(bench, kind, files, out)
         except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
             if has_no_room(error):  # no fault of the file
                 raise
@@ -132,15 +132,18 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
     WITH resource AS (
         SELECT resourceType, id, meta.lastUpdated AS updated_text, {shape.subject}.reference AS reference,
             {shape.time} AS time_text, {shape.until} AS until_text, {shape.recorded} AS recorded_text,
-            {shape.status} AS status, {shape.encounter_class} AS "class", {shape.parts()} AS parts
+            {shape.status} AS status, {shape.encounter_class} AS "class", {shape.encounter} AS encounter_reference,
+            {shape.parent} AS parent_reference, {shape.discharge} AS discharge, {shape.parts()} AS parts
         FROM {resources}
     ), timed AS (
         SELECT *, person(reference) AS patient, {_moments()}, moment(updated_text) AS updated FROM resource
     ), spread AS (
         SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
     ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
-    SELECT patient, {text(kind)} AS kind, part.code, "time", "until", recorded, known, end_known,
-        "value", part.words AS "text", part.unit, status, "class", key(id) AS id, updated, place,
+    SELECT CASE part.nth WHEN 0 THEN key(id) ELSE hash(id, part.nth) END AS event, patient, {text(kind)} AS kind,
+        part.code, "time", "until", recorded, known, end_known, "value", part.comparator, part.words AS "text",
+        part.unit, status, "class", key(referred(encounter_reference, 'Encounter')) AS encounter,
+        key(referred(parent_reference, 'Encounter')) AS parent, discharge, key(id) AS id, updated, place,
         CASE {_envelope_reasons(kind)} {_EVENT_REASONS} END AS reason
     FROM counted
     """
@@ -185,28 +188,38 @@ def _patients_from_fhir(resources: str) -> str:
 
 def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path]) -> str:
     """Rows of a database, whose columns may all be text; a column that is not there is null."""
-    source = f"read_parquet([{text_list(files)}], union_by_name = true)"
+    source = f"read_parquet([{text_list(files)}], union_by_name = true, filename = true, file_row_number = true)"
     there = {row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     wanted = PATIENT_COLUMNS if kind == "Patient" else EVENT_COLUMNS
     read = ", ".join(
-        f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {_read_as(column)}" for column in wanted
+        f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {name(_READ_AS.get(column, column))}"
+        for column in wanted
     )
     return (_PATIENT_ROWS if kind == "Patient" else _EVENT_ROWS).format(
         read=read, source=source, kind=text(kind), moments=_moments(), reasons=_EVENT_REASONS
     )
 
 
-def _read_as(column: str) -> str:
-    return {"time": "time_text", "until": "until_text", "recorded": "recorded_text", "value": "number"}.get(
-        column, name(column)
-    )
-
-
+_READ_AS = {
+    "event": "id",
+    "updated": "updated_text",
+    "time": "time_text",
+    "until": "until_text",
+    "recorded": "recorded_text",
+    "value": "number",
+}
 _EVENT_ROWS = """
-    WITH row AS (SELECT {read} FROM {source}),
-    timed AS (SELECT *, {moments}, finite(number) AS "value" FROM row)
-    SELECT patient, {kind} AS kind, code, "time", "until", recorded, known, end_known, "value", "text", unit,
-        status, "class", NULL::UBIGINT AS id, NULL::TIMESTAMP AS updated, 1 AS place, CASE {reasons} END AS reason
+    WITH row AS (SELECT {read}, hash(filename, file_row_number) AS row_itself FROM {source}),
+    timed AS (
+        SELECT *, {moments}, moment(updated_text) AS updated, finite(number) AS "value",
+            hash(time_text, until_text, recorded_text, number, comparator, unit, status, encounter, parent, patient)
+                AS content
+        FROM row
+    )
+    SELECT coalesce(key(id), row_itself) AS event, patient, {kind} AS kind, code, "time", "until", recorded, known,
+        end_known, "value", comparator, "text", unit, status, "class", key(encounter) AS encounter,
+        key(parent) AS parent, discharge, key(id) AS id, updated, 1 AS place, CASE {reasons} END AS reason,
+        content
     FROM timed
     """
 _PATIENT_ROWS = """
@@ -221,7 +234,7 @@ _PATIENT_ROWS = """
     """
 
 
-def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, out: Path) -> None:
+def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], out: Path) -> None:
     """Files that overlap hold a resource several times: keep its newest version, once."""
     repeated = bench.execute(
         f"SELECT count(id) - count(DISTINCT id) FROM read_parquet({text(out)}) WHERE place = 1"
@@ -230,6 +243,10 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, out: Path) -> None
         return
     whole = out.with_suffix(".all")
     out.rename(whole)
+    if kind != "Patient" and all(file.suffix == ".parquet" for file in files):
+        write_rows(bench, _NEWEST_ROWS.format(rows=text(whole)), out)
+        whole.unlink()
+        return
     order = "updated DESC NULLS LAST, (reason IS NULL) DESC, " + ("birth, sex, died" if kind == "Patient" else _CONTENT)
     write_rows(
         bench,
@@ -250,6 +267,19 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, out: Path) -> None
     whole.unlink()
 
 
+# what cannot be told apart is one event; rows that say different things of one event can't all be right
+_NEWEST_ROWS = """
+    WITH newest AS (
+        SELECT * FROM read_parquet({rows})
+        QUALIFY id IS NULL OR coalesce(updated, TIMESTAMP '0001-01-01')
+            = max(coalesce(updated, TIMESTAMP '0001-01-01')) OVER (PARTITION BY id)
+    )
+    SELECT * EXCLUDE (content, reason),
+        CASE WHEN reason IS NULL AND min(content) OVER (PARTITION BY event) <> max(content) OVER (PARTITION BY event)
+            THEN 'rows of one event differ' ELSE reason END AS reason
+    FROM newest
+    QUALIFY row_number() OVER (PARTITION BY event, code, "text", "class", discharge ORDER BY content) = 1
+    """
 _CONTENT = 'patient, code, "time", "until", recorded, "value", "text", unit, status, "class"'
 
 

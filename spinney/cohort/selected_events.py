@@ -120,10 +120,11 @@ def _mapped(file: Path, codes: tuple[str, ...]) -> str:
     any_of = f"WHERE code IN ({text_list(codes)})" if codes else ""
     return f"""
         SELECT * FROM (
-            SELECT patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", recorded, known,
-                end_known, "value",
+            SELECT event, patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", recorded, known,
+                end_known, "value", comparator,
                 coalesce(w.ours, e.text) AS "text", coalesce(u.ours, nullif(e.unit, ''), a.ours) AS unit,
-                status, "class", status IS NULL OR status NOT IN ({text_list(DID_NOT_HAPPEN)}) AS happened
+                status, "class", encounter, parent, discharge,
+                status IS NULL OR status NOT IN ({text_list(DID_NOT_HAPPEN)}) AS happened
             FROM read_parquet({text(file)}) e
             LEFT JOIN code_map c ON c.theirs = e.code LEFT JOIN code_map w ON w.theirs = e.text
             LEFT JOIN unit_map u ON u.theirs = e.unit

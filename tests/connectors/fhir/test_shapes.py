@@ -48,3 +48,22 @@ def test_every_kind_of_resource_becomes_an_event(tmp_path: Path, kind: str) -> N
 def test_an_encounter_has_its_class_and_both_ends(tmp_path: Path) -> None:
     _, events = staged(tmp_path, encounter("2023-01-01T10:00:00Z", "2023-01-03T10:00:00Z"), kind="Encounter")
     assert [str(row[3]) for row in events] == ["2023-01-03 10:00:00"]
+
+
+def test_an_encounter_knows_of_what_it_is_a_part_and_a_condition_its_encounter(tmp_path: Path) -> None:
+    whole = encounter("2023-01-01T10:00:00Z", "2023-01-03T10:00:00Z")
+    home = {"dischargeDisposition": coded("http://terminology.hl7.org/CodeSystem/discharge-disposition|home")}
+    part = encounter("2023-01-01T10:00:00Z", partOf={"reference": f"Encounter/{whole['id']}"}, hospitalization=home)
+    stays, _ = staged(tmp_path, whole, part, kind="Encounter")
+    diagnosis = event(
+        "Condition", "2023-01-01", "sct|1", encounter={"reference": f"https://x.org/Encounter/{part['id']}"}
+    )
+    found, _ = staged(tmp_path, diagnosis, kind="Condition")
+    with open_bench(tmp_path) as bench:
+        rows = bench.execute(
+            f"SELECT event, parent, discharge FROM '{stays.events['Encounter']}' ORDER BY parent IS NULL"
+        )
+        (inner, parent, discharge), (outer, _, _) = rows.fetchall()
+        (within,) = bench.execute(f"SELECT encounter FROM '{found.events['Condition']}'").fetchall()[0]
+    assert (parent, within) == (outer, inner)
+    assert discharge == "http://terminology.hl7.org/CodeSystem/discharge-disposition|home"

@@ -110,10 +110,8 @@ def test_the_length_of_a_stay_is_only_known_once_it_has_ended(tmp_path: Path) ->
     stay_days = feature("x", "last", kind="Encounter", codes=[], value="days")
     of = study({**stay_days, "unit": None}, index={"kind": "Encounter", "classes": ["IMP"], "at": "start"})
     first = encounter("2023-01-01T10:00:00Z", "2023-01-03T10:00:00Z")
-    rows = frame(tmp_path, of, [patient(), first, STAY | {"id": "second"}, RIPENER])
-    assert len(rows) == 1  # both start at the same time
     later = encounter("2023-02-01T10:00:00Z", "2023-02-05T10:00:00Z")
-    rows = frame(tmp_path / "again", of, [patient(), first, later, RIPENER])
+    rows = frame(tmp_path, of, [patient(), first, later, RIPENER])
     assert rows["x"].tolist() == [pytest.approx(np.nan, nan_ok=True), 2.0]
 
 
@@ -132,6 +130,28 @@ def test_an_event_with_two_codings_counts_once(tmp_path: Path) -> None:
     of = study(feature("x", "count", codes=[WEIGHT, GLUCOSE]))
     rows = frame(tmp_path, of, [patient(), STAY, RIPENER, observation("2023-01-08", 1.0, code=WEIGHT) | {"code": both}])
     assert rows["x"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize(("statistic", "expected"), [("count", 3.0), ("mean", 72.0), ("std", 3.4641016151377544)])
+def test_events_that_are_equal_in_all_but_their_identity_are_several(
+    tmp_path: Path, statistic: str, expected: float
+) -> None:
+    at = "2023-01-08T10:00:00Z"
+    equal = [observation(at, 70.0), observation(at, 70.0), observation(at, 76.0)]
+    rows = frame(tmp_path, study(feature("x", statistic)), [patient(), STAY, RIPENER, *equal])
+    assert rows["x"].tolist() == [pytest.approx(expected)]
+
+
+def test_two_orders_of_one_time_are_two_though_a_resource_that_is_delivered_twice_is_one(tmp_path: Path) -> None:
+    order = event("MedicationRequest", "2023-01-08T10:00:00Z", "rx|1", status="active", intent="order")
+    orders = feature("x", "count", kind="MedicationRequest", codes=["rx|1"])
+    resources = [patient(), STAY, RIPENER, order, order, order | {"id": "another"}]
+    assert frame(tmp_path, study(orders), resources)["x"].tolist() == [2.0]
+
+
+def test_two_stays_that_end_at_one_time_are_two_rows(tmp_path: Path) -> None:
+    result = pulled(tmp_path, study(), [patient(), STAY, STAY | {"id": "second"}, RIPENER, *WEIGHTS])
+    assert (result.report.index_events, result.report.rows) == (2, 2)
 
 
 def test_a_component_is_an_event_of_its_own(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from spinney.cohort.events import ROW_GROUP, stage
+from spinney.cohort.events import ROW_GROUP, Staged, stage
 from spinney.connectors.duck import open_bench
 from spinney.connectors.sources import Pulled
 from spinney.errors import SourceFailed
@@ -129,6 +130,50 @@ def test_a_resource_that_several_files_hold_is_used_once_in_its_newest_version(t
     result, events = staged(tmp_path, new, old, other, other, new)
     assert sorted(row[5] for row in events) == [60.0, 75.0]
     assert result.read == {"Observation": 2}
+
+
+def rows_of(folder: Path, *rows: dict[str, Any], kind: str = "Condition") -> tuple[Staged, list[dict[str, Any]]]:
+    """What becomes of rows as a database yields them."""
+    file = folder / f"{kind}.parquet"
+    parquet.write_table(pa.Table.from_pylist([{key: None for row in rows for key in row} | row for row in rows]), file)
+    with open_bench(folder) as bench:
+        result = stage(bench, Pulled({kind: (file,)}), folder)
+    found = parquet.read_table(result.events[kind]).to_pylist()
+    return result, [row for row in found if row["reason"] is None]
+
+
+ROW = {"patient": "ann", "code": "a|1", "time": "2023-01-05"}
+
+
+def test_rows_without_an_identity_are_an_event_each_however_equal(tmp_path: Path) -> None:
+    _, events = rows_of(tmp_path, ROW, ROW)
+    assert len({row["event"] for row in events}) == 2
+
+
+def test_rows_of_one_identity_are_one_event_with_several_codes_and_repetitions_go(tmp_path: Path) -> None:
+    row = ROW | {"event": "7"}
+    _, events = rows_of(tmp_path, row, row | {"code": "b|2"}, row, ROW | {"event": "8"})
+    assert len({row["event"] for row in events}) == 2
+    assert sorted(row["code"] for row in events) == ["a|1", "a|1", "b|2"]
+
+
+def test_of_rows_that_were_written_anew_the_newest_count(tmp_path: Path) -> None:
+    old = ROW | {"event": "7", "updated": "2023-01-06T00:00:00Z"}
+    _, events = rows_of(tmp_path, old, old | {"code": "b|2"}, old | {"updated": "2023-02-01", "code": "c|3"})
+    assert [row["code"] for row in events] == ["c|3"]
+
+
+def test_rows_of_one_event_that_contradict_one_another_go_to_quarantine(tmp_path: Path) -> None:
+    row = ROW | {"event": "7"}
+    result, events = rows_of(tmp_path, row, row | {"time": "2023-01-09"}, ROW)
+    assert result.quarantined == {("Condition", "rows of one event differ"): 1}
+    assert len(events) == 1
+
+
+def test_the_encounters_of_a_database_are_tied_together_by_their_identity(tmp_path: Path) -> None:
+    _, stays = rows_of(tmp_path, ROW | {"event": "7", "parent": None}, ROW | {"event": "8", "parent": "7"})
+    by_parent = {row["parent"] is None: row for row in stays}
+    assert by_parent[False]["parent"] == by_parent[True]["event"]
 
 
 def test_gzipped_and_plain_files_of_one_kind_are_read_together(tmp_path: Path) -> None:

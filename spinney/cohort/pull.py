@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
 from spinney.cohort.events import stage
 from spinney.cohort.handover import Handover
@@ -121,6 +122,7 @@ def _table(
         staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
         report.quarantined.update(staged.quarantined)
+        study = matched(bench, staged.events, plan.maps.codes, study)
         relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant")
         report.quarantined.update(relevant.quarantined)
         report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded

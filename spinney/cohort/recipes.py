@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 
 from spinney.connectors.sources import Wanted
 from spinney.errors import StudyInvalid
+from spinney.study.codes import is_exact, written_out
 from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, length
 from spinney.study.study import Study
 
@@ -50,7 +51,8 @@ def wanted_of(study: Study, codes: Mapping[str, str], until: datetime) -> list[W
     for kind in sorted(asked):
         starts = [since for _, since in asked[kind]]
         since = None if None in starts else min(start for start in starts if start)
-        wanted.append(Wanted(kind, _site_codes([events for events, _ in asked[kind]], codes), since, until))
+        choices = [written_out(events.codes, study.pinned) for events, _ in asked[kind]]
+        wanted.append(Wanted(kind, _site_codes(choices, codes), since, until))
     return wanted
 
 
@@ -80,8 +82,9 @@ def _since(cohort: CohortDefinition, back: timedelta | None) -> datetime | None:
     return datetime.combine(cohort.since, time(), UTC) - back - timedelta(days=1)  # a day for time zones
 
 
-def _site_codes(choices: list[Events], codes: Mapping[str, str]) -> tuple[str, ...]:
-    if not all(events.codes for events in choices):
+def _site_codes(choices: list[tuple[str, ...]], codes: Mapping[str, str]) -> tuple[str, ...]:
+    """The codes to ask for; none, which is all, where a choice has none or some that can't be listed."""
+    of_study = {code for choice in choices for code in choice}
+    if not all(choices) or not all(map(is_exact, of_study)):
         return ()
-    of_study = {code for events in choices for code in events.codes}
     return tuple(sorted(of_study | {local for local, code in codes.items() if code in of_study}))

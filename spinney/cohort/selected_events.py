@@ -173,7 +173,8 @@ def _look(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, staged: St
         relevant.unrecorded[kind] = (sum(row[5] for row in rows), sum(row[3] for row in rows))
     problems: dict[tuple[str, str, str | None, str, str], int] = {}
     for place, source in event_features(study).items():
-        mine = [row for row in counts if row[0] == source.kind and (not source.codes or row[1] in source.codes)]
+        codes = frozenset(source.codes)
+        mine = [row for row in counts if row[0] == source.kind and (not codes or row[1] in codes)]
         if source.codes and not mine and source.kind in staged.events:
             relevant.quoting += [_without_match(bench, staged, source.kind, code) for code in source.codes]
         relevant.notes += _emptiness(source, mine)

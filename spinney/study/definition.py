@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from spinney.base import Name, Settings, Share
+from spinney.study.codes import Code
 
 Kind = Literal[
     "AllergyIntolerance",
@@ -66,22 +67,18 @@ def _checked_duration(duration: str) -> str:
     return duration
 
 
-def _checked_code(code: str) -> str:
-    system, bar, word = code.partition("|")
-    if not (system and bar and word):
-        raise ValueError(f"{code!r} is no code; write system|code, such as http://loinc.org|4548-4")
-    return code
-
-
 Duration = Annotated[str, AfterValidator(_checked_duration)]
-Code = Annotated[str, AfterValidator(_checked_code)]
 
 
 class Events(Settings):
     """Which coded events are meant."""
 
     kind: Kind = Field(description="Resource type, such as Observation, Condition or MedicationRequest.")
-    codes: tuple[Code, ...] = Field((), description="Any of these, each as system|code; empty: all codes.")
+    codes: tuple[Code, ...] = Field(
+        (),
+        description="Any of these: system|code, system|I50* for all that begin so, *|I50.9 in any system, or @name of "
+        "a code set; empty: all codes.",
+    )
     classes: tuple[str, ...] = Field((), description="Any of these encounter classes, such as IMP; empty: all.")
     statuses: tuple[str, ...] = Field((), description="Any of these statuses, such as finished; empty: all.")
 

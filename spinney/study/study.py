@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from functools import reduce
+from collections.abc import Callable
+from functools import partial, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, Self
 
@@ -13,11 +14,13 @@ from pydantic import Field, model_validator
 
 from spinney.base import FileName
 from spinney.plugins import ALGORITHMS
-from spinney.study.definition import RESERVED_COLUMNS
+from spinney.study.codes import CodeSets, Pinned, mistakes_in
+from spinney.study.definition import RESERVED_COLUMNS, EventFeature, Events
 from spinney.study.fitting import StudyCohort
 from spinney.study.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
 
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
+CodesOf = Callable[[str, Events], tuple[str, ...]]
 AnyAlgorithm: Any = Annotated[reduce(or_, (one.settings for one in ALGORITHMS.values())), Field(discriminator="name")]
 
 
@@ -32,6 +35,7 @@ class Study(Settings):
     )
     label: Label = Field(description="The outcome to predict.")
     cohort: StudyCohort = Field(None, description="Population, index event and eligibility; empty: finished tables.")
+    code_sets: CodeSets = Field({}, description="Sets of codes from files, by the name that `codes` has behind an @.")
     imputation: Literal["none", "forward-fill-then-median", "federated-means"] = Field(
         "none",
         description="none: missing is left to the forest. Else the patient's earlier row, then the site's median; or "
@@ -44,6 +48,9 @@ class Study(Settings):
     choice: Choice = Field(Choice(), description="How a site chooses its model.")
     schedule: Schedule = Field(Schedule(), description="When rounds are, and how long anybody waits.")
     quorum: int = Field(2, ge=2, description="With fewer sites the round is void and every site keeps what it has.")
+    pinned: Pinned = Field(
+        {}, description="What the code sets mean, for every site; written by `spinney study pin`, not by hand."
+    )
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -60,6 +67,43 @@ class Study(Settings):
             raise ValueError(f"features and categories make {columns} columns; a study takes {MOST_COLUMNS}")
         return self
 
+    @model_validator(mode="after")
+    def _sets_are_pinned(self) -> Self:
+        used = [code for _, events in self.choices for code in events.codes]
+        if mistakes := mistakes_in(self.code_sets, self.pinned, used):
+            raise ValueError("; ".join(mistakes))
+        return self
+
+    @property
+    def choices(self) -> tuple[tuple[str, Events], ...]:
+        """What asks for events, and for which: features first, then the population, then the label."""
+        found: list[tuple[str, Events]] = []
+
+        def note(by: str, events: Events) -> tuple[str, ...]:
+            found.append((by, events))
+            return events.codes
+
+        self.with_codes(note)
+        return tuple(found)
+
+    def with_codes(self, codes_of: CodesOf) -> Study:
+        """A copy whose choices of events have other codes. `codes_of` is told what asks for events, and for which."""
+        chosen = partial(_with_codes, codes_of)
+        features = tuple(
+            one.model_copy(update={"source": chosen(one.name, one.source)})
+            if isinstance(one.source, EventFeature)
+            else one
+            for one in self.features
+        )
+        changes: dict[str, Any] = {"features": features}
+        if self.cohort is not None:
+            changes["cohort"] = self.cohort.model_copy(update={"index": chosen("index event", self.cohort.index)})
+        source = self.label.source
+        if source is not None and source.events is not None:
+            outcome = source.model_copy(update={"events": chosen(self.label.name, source.events)})
+            changes["label"] = self.label.model_copy(update={"source": outcome})
+        return self.model_copy(update=changes)
+
     @property
     def digest(self) -> str:
         """Identifies the study in every message: the same words, the same digest."""
@@ -72,3 +116,7 @@ class Study(Settings):
         for section, values in changes.items():
             data[section] = {**data[section], **values}
         return Study.model_validate(data)
+
+
+def _with_codes(codes_of: CodesOf, by: str, events: Events) -> Events:
+    return events.model_copy(update={"codes": codes_of(by, events)})

@@ -46,6 +46,11 @@ def test_a_feature_of_all_events_of_a_kind_asks_for_all_of_them():
     assert by_kind(wanted_of(of, {}, NOW))["Observation"].codes == ()
 
 
+@pytest.mark.parametrize("codes", [["http://loinc.org|29*"], ["*|29463-7"], [WEIGHT, "http://loinc.org|29*"]])
+def test_codes_that_cannot_be_listed_are_not_asked_for_by_code(codes: list[str]):
+    assert by_kind(wanted_of(study(feature("weight", "last", codes=codes)), {}, NOW))["Observation"].codes == ()
+
+
 @pytest.mark.parametrize(
     ("windows", "since"),
     [

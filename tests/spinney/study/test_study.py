@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from spinney.study.study import Study
+from tests.spinney.study.definitions import study
 
 WORDS = {"name": "s", "features": [{"name": "a", "kind": "binary"}], "label": {"name": "y"}}
 
@@ -49,3 +50,21 @@ def test_whoever_only_reads_a_study_or_asks_in_a_round_does_not_wait_for_scikit_
     heavy = {"sklearn", "scipy", "pandas"}
     code = f"import sys, spinney.study.study, spinney.house.rounds\nprint(sorted({heavy!r} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+OUTCOME = {"outcome": "event", "horizon": "8h", "events": {"kind": "Condition", "codes": ["a|2"]}}
+CLINICAL = Study.model_validate(study(label={"name": "ill", "source": OUTCOME}))
+
+
+def test_features_index_event_and_outcome_choose_events() -> None:
+    assert [(by, one.kind, one.codes) for by, one in CLINICAL.choices] == [
+        ("weight", "Observation", ("a|1",)),
+        ("index event", "Encounter", ()),
+        ("ill", "Condition", ("a|2",)),
+    ]
+
+
+def test_other_codes_change_nothing_else_in_a_study() -> None:
+    other = CLINICAL.with_codes(lambda by, events: (f"b|{by}", *events.codes))
+    assert [one.codes for _, one in other.choices] == [("b|weight", "a|1"), ("b|index event",), ("b|ill", "a|2")]
+    assert other.with_codes(lambda _, events: events.codes[1:]) == CLINICAL

@@ -20,7 +20,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE    # or every one of the hundreds of processes in tests compiles our code anew
 
-.PHONY: help setup demo test test-quick test-services chaos check format bench bench-quick bench-compare docs clean
+.PHONY: help setup demo test test-quick test-services chaos check format bench bench-quick bench-compare docs release clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,11 @@ docs: $(READY) ## Build the documentation into site/, strictly, and check every 
 	$(BIN)/python docs/check_links.py
 	$(BIN)/python docs/make_reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+release: $(READY) ## Wheel, source, bill of materials (CycloneDX) and licences in dist/; the same bytes every time.
+	.tools/bin/uv build --quiet --out-dir dist
+	.tools/bin/uv export --frozen --no-dev --all-extras --format cyclonedx1.5 --quiet | $(BIN)/python docs/make_bill.py dist
+	cd dist && sha256sum spinney-* > SHA256SUMS && cat SHA256SUMS
 
 clean: ## Delete environments, caches and the demo.
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist site $(DEMO)

@@ -144,7 +144,7 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
         part.code, "time", "until", recorded, known, end_known, "value", part.comparator, part.words AS "text",
         part.unit, status, "class", key(referred(encounter_reference, 'Encounter')) AS encounter,
         key(referred(parent_reference, 'Encounter')) AS parent, discharge, key(id) AS id, updated, place,
-        CASE {_envelope_reasons(kind)} {_EVENT_REASONS} END AS reason
+        CASE {_envelope_reasons(kind)} {_EVENT_REASONS} {_INVALID} END AS reason
     FROM counted
     """
 
@@ -160,10 +160,11 @@ def _envelope_reasons(kind: str) -> str:
     return f"""
             WHEN resourceType IS NULL THEN 'not a FHIR resource'
             WHEN resourceType <> {text(kind)} THEN 'another resource type'
-            WHEN id IS NULL THEN 'no id'
-            WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"""
+            WHEN id IS NULL THEN 'no id'"""
 
 
+# What a validator says of a resource, after all that says more.
+_INVALID = "WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"
 _EVENT_REASONS = f"""
             WHEN patient IS NULL THEN 'no subject'
             WHEN time_text IS NULL THEN 'no date'
@@ -181,6 +182,7 @@ def _patients_from_fhir(resources: str) -> str:
         CASE {_envelope_reasons("Patient")}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
+            {_INVALID}
         END AS reason
     FROM {resources}
     """

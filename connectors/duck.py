@@ -33,6 +33,7 @@ CREATE TEMP MACRO known_from(t) AS (
     WHEN 7 THEN moment(t) + INTERVAL 1 MONTH - INTERVAL 1 MICROSECOND
     WHEN 10 THEN moment(t) + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND ELSE moment(t) END
 );
+CREATE TEMP MACRO is_date(t) AS (length(t) <= 10);
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);
 CREATE TEMP MACRO finite(t) AS (CASE WHEN isfinite(try_cast(t AS DOUBLE)) THEN try_cast(t AS DOUBLE) END);
 CREATE TEMP MACRO key(id) AS (CASE WHEN id IS NOT NULL THEN hash(id) END);

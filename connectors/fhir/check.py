@@ -1,4 +1,4 @@
-"""Resources that are no valid FHIR, found by the models of `fhir.resources` (R4B reads R4)."""
+"""Resources that are no valid FHIR, found by the models of `fhir.resources` (R4B reads R4), or else as R5."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from spinney.connectors.fhir.shelf import lines_in
 from spinney.errors import SourceFailed
@@ -39,11 +39,19 @@ def invalid_ids(
 def _id_if_invalid(kind: str, line: bytes) -> str | None:
     from fhir.resources.R4B import get_fhir_model_class  # half a second to load
 
+    if _fits(get_fhir_model_class(kind), line):
+        return None
+    from fhir.resources import get_fhir_model_class as of_r5
+
+    return None if _fits(of_r5(kind), line) else _id(line)
+
+
+def _fits(model: Any, line: bytes) -> bool:
     try:
-        get_fhir_model_class(kind).model_validate_json(line)
+        model.model_validate_json(line)
     except ValueError:  # its text quotes the patient's data, so it goes no further
-        return _id(line)
-    return None
+        return False
+    return True
 
 
 def _id(line: bytes) -> str | None:

@@ -16,6 +16,7 @@ from spinney.connectors.sources import Wanted
 
 LONGEST_CODES = 1500  # with path, dates and the rest an address stays under 1,800 characters
 
+# Left out are drugs: a search by `code` loses those that are named by a Medication, which may be in the record itself.
 # `code` alone would miss the parts of a panel: a blood pressure's systolic value has its code in a component.
 CODE_PARAMETERS = {
     "AllergyIntolerance": "code",
@@ -23,10 +24,6 @@ CODE_PARAMETERS = {
     "DiagnosticReport": "code",
     "Encounter": "type",
     "Immunization": "vaccine-code",
-    "MedicationAdministration": "code",
-    "MedicationDispense": "code",
-    "MedicationRequest": "code",
-    "MedicationStatement": "code",
     "Observation": "combo-code",
     "Procedure": "code",
 }
@@ -52,6 +49,11 @@ class Query:
 
     def address(self, *more: str) -> str:
         return f"{self.kind}?" + "&".join((*self.filters, *more))
+
+
+def offered(wanted: Sequence[Wanted], declared: Mapping[str, frozenset[str]]) -> list[Wanted]:
+    """What to ask this server for: what only helps may be missing, as Medications are where orders name their drug."""
+    return [one for one in wanted if not one.helps or not declared or one.kind in declared]
 
 
 def queries(wanted: Wanted, declared: frozenset[str] | None) -> list[Query]:

@@ -105,6 +105,7 @@ class FhirSource(FhirServer, SourceSettings):
         return STARTER.format(how=cls.how, kind=kind, base_url=words["base_url"], auth=auth)
 
 
+VERSIONS = ("4.0", "4.1", "4.3", "5.0")  # R4, R4B with its ballot, R5
 Connect = Callable[[FhirServer], Http]
 
 
@@ -129,16 +130,17 @@ def _allowed(server: FhirServer) -> tuple[str, ...]:
 
 
 def search_parameters(http: Http, base_url: str) -> dict[str, frozenset[str]]:
-    """By resource type: the search parameters that the server declares. Fails if it is not a FHIR R4 server."""
+    """By resource type: the search parameters that the server declares. Fails if it speaks no FHIR that is read."""
     statement = http.json(f"{base_url}/metadata", "metadata")
     if statement.get("resourceType") != "CapabilityStatement":
         raise SourceFailed(
             f"{host_of(base_url)}: not a FHIR server at this path; base_url usually ends in /fhir or /r4"
         )
-    version = str(statement.get("fhirVersion", "4"))
-    if not version.startswith("4"):
+    version = str(statement.get("fhirVersion", "4.0"))
+    if not version.startswith(VERSIONS):
         raise SourceFailed(
-            f"{host_of(base_url)}: speaks FHIR {version[:8]}, but R4 is needed; set base_url to its R4 endpoint"
+            f"{host_of(base_url)}: speaks FHIR {version[:8]}, but R4, R4B or R5 is needed; set base_url to an endpoint "
+            "that does"
         )
     declared: dict[str, frozenset[str]] = {}
     for rest in objects(statement.get("rest")):

@@ -1,186 +1,199 @@
-"""Where each FHIR resource type (R4) keeps what an event needs: subject, codes, times, status, values.
+"""What the FHIR resource types that studies read look like, and when one of them says that something did not happen.
 
-One recipe per type: the JSON members to read, with their types for DuckDB, and SQL expressions over them.
-Everything that may be wrong in the source (dates, numbers) is read as text, so that it can be judged and not just lost.
+One entry per type, to be read beside its page (R4 and R4B; R5 where it has other names). An event is whose, what
+(codes), when (time, until), when entered (recorded), and of a status. It does not count when one of the words below
+`never` stands in the member above them. What a study wants to leave out beyond that, it says by `statuses`.
+
+Of several members the first that is there is meant. `Period.start` and `.end` are its ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-CODING = 'STRUCT("system" VARCHAR, code VARCHAR)[]'
-CONCEPT = f'STRUCT(coding {CODING}, "text" VARCHAR)'
-PERIOD = 'STRUCT("start" VARCHAR, "end" VARCHAR)'
-QUANTITY = 'STRUCT("value" VARCHAR, comparator VARCHAR, unit VARCHAR, code VARCHAR)'
-REFERENCE = "STRUCT(reference VARCHAR)"
-VALUES = {
-    "valueQuantity": QUANTITY,
-    "valueCodeableConcept": CONCEPT,
-    "valueString": "VARCHAR",
-    "valueInteger": "VARCHAR",
-    "valueBoolean": "BOOLEAN",
-}
-COMPONENT = "STRUCT(code " + CONCEPT + ", " + ", ".join(f"{name} {kind}" for name, kind in VALUES.items()) + ")[]"
-ENVELOPE = {"resourceType": "VARCHAR", "id": "VARCHAR", "meta": "STRUCT(lastUpdated VARCHAR)", "status": "VARCHAR"}
+REFUTED = ("refuted", "entered-in-error")
+NO_RESULT = ("registered", "cancelled", "entered-in-error")
+OLDER = "FHIR STU3 or older"
+DO_NOT = "do-not-perform"
+"""How a status says that something was forbidden."""
 
 
 @dataclass(frozen=True)
 class Shape:
     """How one resource type becomes events."""
 
-    members: Mapping[str, str]
-    codings: str
-    time: str
-    until: str = "NULL"
-    recorded: str = "NULL"
+    page: str
+    """Of FHIR R4; R5 has the same without /R4."""
+    codes: tuple[str, ...]
+    """Members with what it was: CodeableConcepts. Every coding counts."""
+    time: tuple[str, ...]
+    until: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
     status: str = "status"
-    encounter_class: str = "NULL::VARCHAR"
+    never: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Member -> words with which the resource says that nothing happened. One coding of several is enough."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """R5 status -> what R4 calls it, as studies do."""
     subject: str = "subject"
-    encounter: str = "NULL::VARCHAR"
-    """Reference to the encounter within which it happened."""
-    parent: str = "NULL::VARCHAR"
-    """Reference to the encounter of which this encounter is a part."""
-    discharge: str = "NULL::VARCHAR"
     valued: bool = False
     """Has a value, and components with values of their own."""
-
-    def columns(self) -> dict[str, str]:
-        """All JSON members to read, with their types."""
-        values = {**VALUES, "component": COMPONENT} if self.valued else {}
-        return {**ENVELOPE, self.subject: REFERENCE, **self.members, **values}
-
-    def parts(self) -> str:
-        """SQL list with one part per coding of the resource and of its components; without a coding it is one part."""
-        if not self.valued:
-            return _parts(self.codings, "0", *["NULL::VARCHAR"] * 4)
-        own, inner = _valued_parts(self.codings, "0", ""), _valued_parts("piece.code.coding", "nth", "piece.")
-        whole = f"{own} || flatten([{inner} for piece, nth in component])"
-        return f"CASE WHEN component IS NULL THEN {own} ELSE {whole} END"  # joining lists costs as much as making them
-
-
-def _valued_parts(codings: str, nth: str, at: str) -> str:
-    concept = f"{at}valueCodeableConcept"
-    first = f"{concept}.coding[1]"
-    number = f"coalesce({at}valueQuantity.value, {at}valueInteger, CAST(CAST({at}valueBoolean AS INTEGER) AS VARCHAR))"
-    words = f"coalesce({first}.system || '|' || {first}.code, {first}.code, {concept}.text, {at}valueString)"
-    unit, comparator = f"coalesce({at}valueQuantity.code, {at}valueQuantity.unit)", f"{at}valueQuantity.comparator"
-    return _parts(codings, nth, number, words, unit, comparator)
-
-
-def _parts(codings: str, nth: str, number: str, words: str, unit: str, comparator: str) -> str:
-    """`nth` is 0 for the resource itself; each of its components is an event of its own."""
-    value = f"number := {number}, words := {words}, unit := {unit}, comparator := {comparator}"
-    part = f"struct_pack(code := {{}}, nth := CAST({nth} AS INTEGER), {value})"
-    coded = part.format("coalesce(one.system, '') || '|' || one.code")
-    return f"CASE WHEN len({codings}) > 0 THEN [{coded} for one in {codings}] ELSE [{part.format('NULL::VARCHAR')}] END"
-
-
-def _medication(time: str, members: dict[str, str], until: str = "NULL", recorded: str = "NULL") -> Shape:
-    concept = {"medicationCodeableConcept": CONCEPT}
-    return Shape({**concept, **members}, "medicationCodeableConcept.coding", time, until, recorded)
+    medication: bool = False
+    """Says what it was by a Medication, too: contained or by reference, with its ingredients."""
+    encounter: tuple[str, ...] = ()
+    """Where the encounter is named within which it happened."""
+    dated_by_encounter: bool = False
+    """Without time and recorded it begins with its encounter and is known when that has ended."""
+    parent: tuple[str, ...] = ()
+    discharge: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
+    """Members that only STU3 and older have: their negations and dates stand elsewhere, so they are refused."""
+    once_a_word: tuple[str, ...] = ()
+    """Members that were a plain word in STU3 and older."""
 
 
 SHAPES = {
     "AllergyIntolerance": Shape(
-        {"code": CONCEPT, "onsetDateTime": "VARCHAR", "recordedDate": "VARCHAR", "clinicalStatus": CONCEPT},
-        codings="code.coding",
-        time="coalesce(onsetDateTime, recordedDate)",
-        recorded="recordedDate",
-        status="clinicalStatus.coding[1].code",
+        page="https://hl7.org/fhir/R4/allergyintolerance.html#resource",
+        codes=("code",),
+        time=("onsetDateTime", "onsetPeriod.start", "recordedDate"),
+        recorded=("recordedDate",),
+        status="clinicalStatus",
+        never={"verificationStatus": REFUTED},  # #AllergyIntolerance.verificationStatus
         subject="patient",
+        older=("assertedDate", "substance"),
+        once_a_word=("clinicalStatus", "verificationStatus"),
     ),
     "Condition": Shape(
-        {
-            "code": CONCEPT,
-            "onsetDateTime": "VARCHAR",
-            "onsetPeriod": PERIOD,
-            "abatementDateTime": "VARCHAR",
-            "abatementPeriod": PERIOD,
-            "recordedDate": "VARCHAR",
-            "clinicalStatus": CONCEPT,
-            "verificationStatus": CONCEPT,
-            "encounter": REFERENCE,
-        },
-        codings="code.coding",
-        time='coalesce(onsetDateTime, onsetPeriod."start", recordedDate)',
-        until='coalesce(abatementDateTime, abatementPeriod."end")',
-        recorded="recordedDate",
-        status="CASE WHEN verificationStatus.coding[1].code IN ('refuted', 'entered-in-error') "
-        "THEN verificationStatus.coding[1].code ELSE clinicalStatus.coding[1].code END",
-        encounter="encounter.reference",
+        page="https://hl7.org/fhir/R4/condition.html#resource",
+        codes=("code",),
+        time=("onsetDateTime", "onsetPeriod.start", "recordedDate"),
+        until=("abatementDateTime", "abatementPeriod.end"),
+        recorded=("recordedDate",),
+        status="clinicalStatus",
+        # condition.html#Condition.verificationStatus: differential is one of several that exclude one another
+        never={"verificationStatus": (*REFUTED, "differential")},
+        encounter=("encounter",),
+        dated_by_encounter=True,
+        older=("assertedDate", "dateRecorded"),
+        once_a_word=("clinicalStatus", "verificationStatus"),
     ),
     "DiagnosticReport": Shape(
-        {"code": CONCEPT, "effectiveDateTime": "VARCHAR", "effectivePeriod": PERIOD, "issued": "VARCHAR"},
-        codings="code.coding",
-        time='coalesce(effectiveDateTime, effectivePeriod."start")',
-        until='effectivePeriod."end"',
-        recorded="issued",
+        page="https://hl7.org/fhir/R4/diagnosticreport.html#resource",
+        codes=("code",),
+        time=("effectiveDateTime", "effectivePeriod.start"),
+        until=("effectivePeriod.end",),
+        recorded=("issued",),
+        never={"status": NO_RESULT},  # valueset-diagnostic-report-status.html: registered has no result yet
+        older=("context", "codedDiagnosis"),
     ),
     "Encounter": Shape(
-        {
-            "class": "STRUCT(code VARCHAR)",
-            "type": CONCEPT + "[]",
-            "period": PERIOD,
-            "partOf": REFERENCE,
-            "hospitalization": f"STRUCT(dischargeDisposition {CONCEPT})",
-        },
-        codings='flatten([one.coding for one in "type"])',
-        time='period."start"',
-        until='period."end"',
-        encounter_class='"class".code',
-        parent="partOf.reference",
-        discharge="coded(hospitalization.dischargeDisposition.coding[1])",
+        page="https://hl7.org/fhir/R4/encounter.html#resource",
+        codes=("type",),
+        time=("period.start", "actualPeriod.start"),  # R5: actualPeriod
+        until=("period.end", "actualPeriod.end"),
+        never={"status": ("planned", "cancelled", "entered-in-error")},  # valueset-encounter-status.html
+        renamed={"completed": "finished", "discharged": "finished", "on-hold": "onleave"},
+        parent=("partOf",),
+        discharge=("hospitalization.dischargeDisposition", "admission.dischargeDisposition"),  # R5: admission
+        once_a_word=("class",),
     ),
     "Immunization": Shape(
-        {"vaccineCode": CONCEPT, "occurrenceDateTime": "VARCHAR", "recorded": "VARCHAR"},
-        codings="vaccineCode.coding",
-        time="occurrenceDateTime",
-        recorded="recorded",
+        page="https://hl7.org/fhir/R4/immunization.html#resource",
+        codes=("vaccineCode",),
+        time=("occurrenceDateTime",),
+        recorded=("recorded",),
+        never={"status": ("not-done", "entered-in-error")},  # immunization.html#Immunization.status
         subject="patient",
+        older=("notGiven", "wasNotGiven", "date"),
     ),
-    "MedicationAdministration": _medication(
-        'coalesce(effectiveDateTime, effectivePeriod."start")',
-        {"effectiveDateTime": "VARCHAR", "effectivePeriod": PERIOD},
-        until='effectivePeriod."end"',
+    "MedicationAdministration": Shape(
+        page="https://hl7.org/fhir/R4/medicationadministration.html#resource",
+        codes=("medicationCodeableConcept", "medication.concept"),
+        medication=True,
+        time=(
+            "effectiveDateTime",
+            "effectivePeriod.start",
+            "occurenceDateTime",
+            "occurencePeriod.start",
+        ),  # R5, as here
+        until=("effectivePeriod.end", "occurencePeriod.end"),
+        recorded=("recorded",),
+        never={"status": ("not-done", "entered-in-error")},  # valueset-medication-admin-status.html
+        older=("notGiven", "wasNotGiven", "prescription"),
     ),
-    "MedicationDispense": _medication(
-        "coalesce(whenHandedOver, whenPrepared)", {"whenHandedOver": "VARCHAR", "whenPrepared": "VARCHAR"}
+    "MedicationDispense": Shape(
+        page="https://hl7.org/fhir/R4/medicationdispense.html#resource",
+        codes=("medicationCodeableConcept", "medication.concept"),
+        medication=True,
+        time=("whenHandedOver", "whenPrepared"),
+        recorded=("recorded",),
+        # valueset-medicationdispense-status.html: preparation has not begun
+        never={"status": ("preparation", "cancelled", "declined", "entered-in-error")},
+        older=("notDone", "notDoneReasonCodeableConcept", "notDoneReasonReference"),
     ),
-    "MedicationRequest": _medication("authoredOn", {"authoredOn": "VARCHAR"}, recorded="authoredOn"),
-    "MedicationStatement": _medication(
-        'coalesce(effectiveDateTime, effectivePeriod."start", dateAsserted)',
-        {"effectiveDateTime": "VARCHAR", "effectivePeriod": PERIOD, "dateAsserted": "VARCHAR"},
-        until='effectivePeriod."end"',
-        recorded="dateAsserted",
+    "MedicationRequest": Shape(
+        page="https://hl7.org/fhir/R4/medicationrequest.html#resource",
+        codes=("medicationCodeableConcept", "medication.concept"),
+        medication=True,
+        time=("authoredOn",),
+        recorded=("authoredOn",),
+        never={
+            "doNotPerform": ("true",),  # medicationrequest.html#MedicationRequest.doNotPerform
+            "intent": ("proposal", "plan", "option"),  # valueset-medicationrequest-intent.html: nobody has ordered yet
+            "status": ("draft", "cancelled", "entered-in-error"),  # valueset-medicationrequest-status.html
+        },
+        older=("context", "definition"),
+    ),
+    "MedicationStatement": Shape(
+        page="https://hl7.org/fhir/R4/medicationstatement.html#resource",
+        codes=("medicationCodeableConcept", "medication.concept"),
+        medication=True,
+        time=("effectiveDateTime", "effectivePeriod.start", "dateAsserted"),
+        until=("effectivePeriod.end",),
+        recorded=("dateAsserted",),
+        never={
+            "status": (
+                "not-taken",
+                "intended",
+                "draft",
+                "entered-in-error",
+            ),  # valueset-medication-statement-status.html
+            "adherence.code": ("not-taking",),  # R5: medicationstatement.html#MedicationStatement.adherence
+        },
+        older=("taken", "wasNotTaken"),
     ),
     "Observation": Shape(
-        {
-            "code": CONCEPT,
-            "effectiveDateTime": "VARCHAR",
-            "effectivePeriod": PERIOD,
-            "effectiveInstant": "VARCHAR",
-            "issued": "VARCHAR",
+        page="https://hl7.org/fhir/R4/observation.html#resource",
+        codes=("code",),
+        time=("effectiveDateTime", "effectivePeriod.start", "effectiveInstant"),
+        until=("effectivePeriod.end",),
+        recorded=("issued",),
+        never={
+            "status": NO_RESULT,  # valueset-observation-status.html
+            "dataAbsentReason": ("not-performed",),  # valueset-data-absent-reason.html
         },
-        codings="code.coding",
-        time='coalesce(effectiveDateTime, effectivePeriod."start", effectiveInstant)',
-        until='effectivePeriod."end"',
-        recorded="issued",
         valued=True,
+        older=("related", "context"),
     ),
     "Procedure": Shape(
-        {"code": CONCEPT, "performedDateTime": "VARCHAR", "performedPeriod": PERIOD},
-        codings="code.coding",
-        time='coalesce(performedDateTime, performedPeriod."start")',
-        until='performedPeriod."end"',
+        page="https://hl7.org/fhir/R4/procedure.html#resource",
+        codes=("code",),
+        # R5: occurrence
+        time=("performedDateTime", "performedPeriod.start", "occurrenceDateTime", "occurrencePeriod.start"),
+        until=("performedPeriod.end", "occurrencePeriod.end"),
+        recorded=("recorded",),
+        never={"status": ("preparation", "not-done", "entered-in-error")},  # valueset-event-status.html
+        older=("notDone", "notPerformed", "context"),
     ),
 }
-PATIENT_MEMBERS = {
-    "resourceType": "VARCHAR",
-    "id": "VARCHAR",
-    "meta": "STRUCT(lastUpdated VARCHAR)",
-    "birthDate": "VARCHAR",
-    "gender": "VARCHAR",
-    "deceasedDateTime": "VARCHAR",
-    "deceasedBoolean": "BOOLEAN",
-}
+
+# Words that a row of a database may have as its status, whatever its kind, to say that nothing happened.
+ALWAYS_NEVER = ("cancelled", "draft", "entered-in-error", "not-done", "planned", "proposed", "refuted", DO_NOT)
+
+
+def never_happened(kind: str) -> tuple[str, ...]:
+    """Statuses with which an event of this kind does not count."""
+    shape = SHAPES.get(kind)
+    words = {word for words in shape.never.values() for word in words if word != "true"} if shape else set[str]()
+    return tuple(sorted(words.union(ALWAYS_NEVER)))

@@ -79,6 +79,8 @@ class Wanted:
     """Only events from here on (UTC)."""
     until: datetime | None = None
     """Only events up to here (UTC)."""
+    helps: bool = False
+    """It only helps to understand the others, as Medications do that orders refer to; a source may have none."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,6 @@ class Pulled:
     """What the report should say, such as "no recording time in this source"."""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Reason -> count, for what a source itself could not use (the parser adds its own)."""
-    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By input file, what it holds: resources by type, "" what is no resource; nothing: it was not read. Names of
-    files may be those of patients: they are shown to people of the site, and go nowhere else."""
     table: Path | None = None
     """A finished table (.parquet) instead of events, where the site's query or file yields that."""
 

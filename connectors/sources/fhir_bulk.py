@@ -34,7 +34,7 @@ from spinney.connectors.fhir.bulk_job import (
 )
 from spinney.connectors.fhir.bulk_store import BulkStore, Night, described, usable_since
 from spinney.connectors.fhir.http import Http, HttpRefused, objects, parse_object
-from spinney.connectors.fhir.search import instant, queries
+from spinney.connectors.fhir.search import instant, offered, queries
 from spinney.connectors.fhir.server import NEEDS_A_TABLE, Connect, FhirSource, connect, search_parameters
 from spinney.connectors.fhir.shelf import Shelf, content_of, from_line, lines_of, parse_instant
 from spinney.connectors.sources import Progress, Pulled, Source, Surroundings, Wanted, refuse_tables
@@ -83,6 +83,7 @@ class FhirBulk:
         refuse_tables(wanted, NEEDS_A_TABLE)
         with self._connect(self.settings) as http:
             declared = search_parameters(http, self.settings.base_url)
+            wanted = offered(wanted, declared)
             filters = type_filters(wanted, declared)
             run = partial(_Run, http, self.settings, self._store, wanted, filters, staging, progress)
             try:
@@ -109,7 +110,6 @@ class _Run:
         self._kinds = tuple(dict.fromkeys(one.kind for one in wanted))
         self._server = f"{settings.base_url}/{settings.address}"
         self._notes: list[str] = []
-        self._held: dict[str, Mapping[str, int]] = {}
         self._night = store.last_night() if store else None
 
     def pull(self) -> Pulled:
@@ -153,11 +153,8 @@ class _Run:
 
     def _fetch(self, job: Job, section: str) -> list[ExportPart]:
         """Download the files of one section that hold what is wanted."""
-        every = list(parts(job.manifest or {}, section, self._staging))
-        chosen = [part for part in every if section != "output" or self._may_be_wanted(part.kind)]
-        self._held |= {_name(part): {} for part in every if section == "output"}
-        if left := sorted({part.kind for part in every} - {part.kind for part in chosen}):
-            self._notes.append(f"the export has {', '.join(left)}, too, which nobody asked for: not fetched")
+        every = parts(job.manifest or {}, section, self._staging)
+        chosen = [part for part in every if section != "output" or part.kind in ("", *self._kinds)]
         read: Counter[str] = Counter()
         for part in chosen:
             counts = [other.count for other in chosen if other.kind == part.kind]
@@ -167,10 +164,6 @@ class _Run:
             self._progress(part.kind or section, read[part.kind], total)
         return chosen
 
-    def _may_be_wanted(self, told: str) -> bool:
-        """The manifest's word for a file is only a hint: nothing, or one that has a wanted type in it, is looked at."""
-        return not told or any(kind.lower() in told.lower() for kind in self._kinds)
-
     def _shelve(
         self, job: Job, manifest: dict[str, Any], output: Sequence[ExportPart], deleted: Sequence[ExportPart]
     ) -> Pulled:
@@ -179,15 +172,12 @@ class _Run:
         quarantined: Counter[str] = Counter()
         with Shelf(folder) as shelf:
             for part in output:
-                held: Counter[str] = Counter()
                 for line in lines_of(part.path):
-                    resource = from_line(line, part.kind if part.kind in self._kinds else "")
-                    held[resource.kind] += 1
+                    resource = from_line(line, part.kind)
                     if resource.kind in self._kinds:
                         shelf.put(resource)
                     elif not resource.kind:
                         quarantined["line without a resource type"] += 1
-                self._held[_name(part)] = held
             for kind, id in _deletions(deleted):
                 shelf.bury(kind, id)
             if job.since and self._store and self._night:
@@ -197,7 +187,7 @@ class _Run:
             files = shelf.close()
             counts = {kind: shelf.counts[kind] for kind in files}
         self._remember(folder, taken, job, "deleted" in manifest)
-        return Pulled(files, counts, taken, quarantined=quarantined, held=self._held)
+        return Pulled(files, counts, taken, quarantined=quarantined)
 
     def _remember(self, folder: Path, taken: datetime | None, job: Job, tells_deletions: bool) -> None:
         """Make tonight's folder the one on which tomorrow's export is laid."""
@@ -218,11 +208,6 @@ class _Run:
                 holds={kind: kept.holds[kind] for kind in self._kinds} if kept else described(self._wanted),
             )
         )
-
-
-def _name(part: ExportPart) -> str:
-    """What people see of a file: its place in the export; its address may hold a token."""
-    return f"{part.path.stem.removeprefix('part-')} ({part.kind or 'no type told'})"
 
 
 class _Meter:

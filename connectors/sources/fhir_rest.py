@@ -20,7 +20,7 @@ from urllib.parse import urljoin
 from pydantic import Field
 
 from spinney.connectors.fhir.http import Http, HttpRefused, host_of, is_below, objects
-from spinney.connectors.fhir.search import Query, instant, queries, unpushed
+from spinney.connectors.fhir.search import Query, instant, offered, queries, unpushed
 from spinney.connectors.fhir.server import NEEDS_A_TABLE, Connect, FhirSource, connect, search_parameters
 from spinney.connectors.fhir.shelf import EPOCH, Shelf, from_content
 from spinney.connectors.sources import Progress, Pulled, Source, Surroundings, Wanted, refuse_tables
@@ -51,6 +51,7 @@ class FhirRest:
         refuse_tables(wanted, NEEDS_A_TABLE)
         with self._connect(self.settings) as http, Shelf(staging) as shelf:
             declared = search_parameters(http, self.settings.base_url)
+            wanted = offered(wanted, declared)
             reader = _Reader(http, self.settings, shelf, frozenset(w.kind for w in wanted), progress)
             notes: list[str] = []
             for one in wanted:

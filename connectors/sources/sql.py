@@ -129,7 +129,7 @@ class Sql:
             for one in wanted:
                 query = self._query(one.kind)
                 if query is None:
-                    notes.append(f"{one.kind}: no query for it in site.yaml")
+                    notes += [] if one.helps else [f"{one.kind}: no query for it in site.yaml"]
                     continue
                 path = staging / f"{one.kind}.parquet"
                 with closing(self._run(connection, query, one)) as result:

@@ -2,6 +2,7 @@
 
 pull                        the whole way, from what a study asks to a cohort
 events, selected_events     resources and rows become events; those that the study asks for
+referred                    Medications and Encounters to which events refer
 recipes, feature_columns    which event belongs to which feature
 engine                      events become a table
 imported_table              a finished table becomes a cohort

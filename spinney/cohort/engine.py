@@ -196,7 +196,7 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
             SELECT m.feature, event, patient, "time", counting,
                 CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
                 CASE takes WHEN 'number' THEN "value" * factor + shift
-                    WHEN 'days' THEN epoch_us("until" - "time") / {_DAY} END AS "value",
+                    WHEN 'days' THEN lasted END AS "value",
                 CASE takes WHEN 'text' THEN coalesce(category, "text") END AS "text"
             FROM met m LEFT JOIN converted c ON c.feature = m.feature AND c.unit = coalesce(m.unit, '')
             LEFT JOIN meaning s ON s.feature = m.feature AND s.word = m.text

@@ -16,8 +16,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from spinney.cohort.referred import MEDICATION, forget_referred, in_order, note_medications, note_stays
 from spinney.connectors.duck import has_no_room, name, text, text_list
-from spinney.connectors.fhir.shapes import PATIENT_MEMBERS, SHAPES, Shape
+from spinney.connectors.fhir import shape_sql
+from spinney.connectors.fhir.shapes import OLDER, SHAPES, Shape
 from spinney.connectors.fhir.shelf import lines_in
 from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
 from spinney.errors import SourceFailed
@@ -48,14 +50,21 @@ def stage(
 ) -> Staged:
     """Parse what a source left. `invalid` has the ids, by kind, that failed validation."""
     staged = Staged()
-    for kind, files in pulled.files.items():
+    forget_referred(bench)
+    for kind in in_order(pulled.files):
+        files = pulled.files[kind]
         if not files:
             continue
         out = folder / f"{kind}.events.parquet"
         _note_invalid(bench, (invalid or {}).get(kind, ()))
         try:
+            if kind == MEDICATION:
+                _stage_medications(bench, staged, files)
+                continue
             _parse(bench, kind, files, folder, out)
             _keep_newest(bench, kind, files, out)
+            if kind == "Encounter" and any(other in pulled.files for other in DATED):
+                note_stays(bench, out)
         except (duckdb.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
             if has_no_room(error):  # no fault of the file
                 raise
@@ -70,6 +79,13 @@ def stage(
         else:
             staged.events[kind] = out
     return staged
+
+
+def _stage_medications(bench: duckdb.DuckDBPyConnection, staged: Staged, files: Sequence[Path]) -> None:
+    read, broken = note_medications(bench, _ndjson(files, shape_sql.MEDICATION_MEMBERS, LARGEST_RESOURCE))
+    staged.read[MEDICATION] = read + broken
+    if broken:
+        staged.quarantined[MEDICATION, "not a FHIR resource"] = broken
 
 
 def _parse(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], folder: Path, out: Path) -> None:
@@ -113,10 +129,10 @@ def _rows(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], la
     if all(file.suffix == ".parquet" for file in files):
         return _from_tables(bench, kind, files)
     if kind == "Patient":
-        return _patients_from_fhir(_ndjson(files, PATIENT_MEMBERS, largest))
+        return _patients_from_fhir(_ndjson(files, shape_sql.PATIENT_MEMBERS, largest))
     if kind not in SHAPES:
         raise SourceFailed(f"{kind} can't be made into events; known are {', '.join(SHAPES)}")
-    return _events_from_fhir(kind, SHAPES[kind], _ndjson(files, SHAPES[kind].columns(), largest))
+    return _events_from_fhir(kind, SHAPES[kind], _ndjson(files, shape_sql.columns(SHAPES[kind]), largest))
 
 
 def _ndjson(files: Iterable[Path], members: Mapping[str, str], largest: int) -> str:
@@ -128,46 +144,81 @@ def _ndjson(files: Iterable[Path], members: Mapping[str, str], largest: int) -> 
 
 
 def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
+    drug = shape_sql.medication_reference(shape)
+    known_drugs = f"LEFT JOIN medication m ON m.drug_key = key(referred({drug}, 'Medication'))"
+    of_encounter = ('part."class"', "part.discharge") if kind == "Encounter" else (shape_sql.NO_TEXT,) * 2
     return f"""
-    WITH resource AS (
-        SELECT resourceType, id, meta.lastUpdated AS updated_text, {shape.subject}.reference AS reference,
-            {shape.time} AS time_text, {shape.until} AS until_text, {shape.recorded} AS recorded_text,
-            {shape.status} AS status, {shape.encounter_class} AS "class", {shape.encounter} AS encounter_reference,
-            {shape.parent} AS parent_reference, {shape.discharge} AS discharge, {shape.parts()} AS parts
-        FROM {resources}
+    WITH whole AS (SELECT {"*, m.codings AS drug, drug_key" if shape.medication else "*, 0 AS drug_key"}
+        FROM {resources} {known_drugs if shape.medication else ""}
+    ), resource AS (
+        SELECT resourceType, id, meta.lastUpdated AS updated_text, meta.versionId AS version,
+            {shape.subject}.reference AS reference,
+            {shape_sql.first(shape.time)} AS time_text, {shape_sql.first(shape.until)} AS until_text,
+            {shape_sql.first(shape.recorded)} AS recorded_text, {shape_sql.status(shape)} AS status,
+            {shape_sql.is_older(shape)} AS older, {drug} AS drug_reference, drug_key,
+            key(referred({shape_sql.first(shape.encounter, ".reference")}, 'Encounter')) AS encounter,
+            key(referred({shape_sql.first(shape.parent, ".reference")}, 'Encounter')) AS parent,
+            {shape_sql.parts(shape)} AS parts
+        FROM whole
     ), timed AS (
-        SELECT *, person(reference) AS patient, {_moments()}, moment(updated_text) AS updated FROM resource
+        SELECT *, person(reference) AS patient, {_moments(shape)}, moment(updated_text) AS updated
+        FROM resource {_STAYS if shape.dated_by_encounter else ""}
     ), spread AS (
         SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
     ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
     SELECT CASE part.nth WHEN 0 THEN key(id) ELSE hash(id, part.nth) END AS event, patient, {text(kind)} AS kind,
-        part.code, "time", "until", recorded, known, end_known, "value", part.comparator, part.words AS "text",
-        part.unit, status, "class", key(referred(encounter_reference, 'Encounter')) AS encounter,
-        key(referred(parent_reference, 'Encounter')) AS parent, discharge, key(id) AS id, updated, place,
-        CASE {_envelope_reasons(kind)} {_EVENT_REASONS} {_INVALID} END AS reason
+        part.code, "time", "until", lasted, recorded, known, end_known, "value", part.comparator,
+        part.words AS "text", part.unit, status, {of_encounter[0]} AS "class", encounter, parent,
+        {of_encounter[1]} AS discharge, key(id) AS id, updated, try_cast(version AS BIGINT) AS version, place,
+        CASE {_envelope_reasons(kind)} WHEN older THEN {text(OLDER)}
+            WHEN drug_key IS NULL AND part.code IS NULL AND starts_with(drug_reference, '#') IS false
+                THEN 'its Medication is not there'
+            {_EVENT_REASONS} END AS reason
     FROM counted
     """
 
 
-def _moments() -> str:
-    """When it happened, ended and was entered; and from when on it, and its end, are known: a day from its end."""
-    moments = ", ".join(f"moment({column}_text) AS {name(column)}" for column in ("time", "until", "recorded"))
-    known = "known_from(coalesce(recorded_text, time_text))"
-    return f"{moments}, {known} AS known, greatest({known}, known_from(until_text)) AS end_known"
+DATED = tuple(kind for kind, shape in SHAPES.items() if shape.dated_by_encounter)
+_STAYS = "LEFT JOIN stay ON stay.encounter_event = encounter AND time_text IS NULL AND recorded_text IS NULL"
+
+
+def _moments(shape: Shape) -> str:
+    """When it happened, ended and was entered; and from when on it, and its end, are known: a day from its end.
+
+    An end that is written as a day lies at the end of that day. What was entered before it happened is not known to
+    have happened before its own time.
+    """
+    known = (
+        "CASE WHEN known_from(recorded_text) >= moment(time_text) THEN known_from(recorded_text) "
+        "ELSE known_from(time_text) END"
+    )
+    began = "moment(time_text)"
+    if shape.dated_by_encounter:
+        known, began = f"CASE WHEN time_text IS NULL THEN ended ELSE {known} END", f"coalesce({began}, began)"
+    return f"""
+            {began} AS "time", known_from(until_text) AS "until", moment(recorded_text) AS recorded,
+            {known} AS known, greatest({known}, known_from(until_text)) AS end_known, {_LASTED} AS lasted"""
+
+
+# in days; whole ones where either end is a day
+_LASTED = """CASE WHEN is_date(time_text) OR is_date(until_text)
+                THEN CAST(date_diff('day', calendar_day(time_text), calendar_day(until_text)) AS DOUBLE)
+                ELSE epoch_us(moment(until_text) - moment(time_text)) / 86400e6 END"""
 
 
 def _envelope_reasons(kind: str) -> str:
     return f"""
             WHEN resourceType IS NULL THEN 'not a FHIR resource'
             WHEN resourceType <> {text(kind)} THEN 'another resource type'
-            WHEN id IS NULL THEN 'no id'"""
+            WHEN id IS NULL THEN 'no id'
+            WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"""
 
 
-# What a validator says of a resource, after all that says more.
-_INVALID = "WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"
 _EVENT_REASONS = f"""
             WHEN patient IS NULL THEN 'no subject'
-            WHEN time_text IS NULL THEN 'no date'
+            WHEN time_text IS NULL AND "time" IS NULL AND encounter IS NOT NULL
+                THEN 'no date, and its encounter is not there'
+            WHEN time_text IS NULL AND "time" IS NULL THEN 'no date'
             WHEN "time" IS NULL THEN 'broken date'
             WHEN until_text IS NOT NULL AND "until" IS NULL THEN 'broken date'
             WHEN recorded_text IS NOT NULL AND recorded IS NULL THEN 'broken date'
@@ -178,11 +229,10 @@ def _patients_from_fhir(resources: str) -> str:
     return f"""
     SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, day_end(deceasedDateTime) AS died,
         coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL OR vague(deceasedDateTime) AS died_undated,
-        key(id) AS id, moment(meta.lastUpdated) AS updated, 1 AS place,
+        key(id) AS id, moment(meta.lastUpdated) AS updated, try_cast(meta.versionId AS BIGINT) AS version, 1 AS place,
         CASE {_envelope_reasons("Patient")}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
-            {_INVALID}
         END AS reason
     FROM {resources}
     """
@@ -197,9 +247,12 @@ def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
         f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {name(_READ_AS.get(column, column))}"
         for column in wanted
     )
-    return (_PATIENT_ROWS if kind == "Patient" else _EVENT_ROWS).format(
-        read=read, source=source, kind=text(kind), moments=_moments(), reasons=_EVENT_REASONS
-    )
+    if kind == "Patient":
+        return _PATIENT_ROWS.format(read=read, source=source)
+    shape = SHAPES.get(kind, Shape("", (), ()))
+    stays = _STAYS if shape.dated_by_encounter else ""
+    words = {"read": read, "source": source, "kind": text(kind), "stays": stays}
+    return _EVENT_ROWS.format(**words, moments=_moments(shape), reasons=_EVENT_REASONS)
 
 
 _READ_AS = {
@@ -211,23 +264,23 @@ _READ_AS = {
     "value": "number",
 }
 _EVENT_ROWS = """
-    WITH row AS (SELECT {read}, hash(filename, file_row_number) AS row_itself FROM {source}),
-    timed AS (
-        SELECT *, {moments}, moment(updated_text) AS updated, finite(number) AS "value",
+    WITH row AS (
+        SELECT * EXCLUDE (encounter, parent), key(encounter) AS encounter, key(parent) AS parent,
             hash(time_text, until_text, recorded_text, number, comparator, unit, status, encounter, parent, patient)
                 AS content
-        FROM row
+        FROM (SELECT {read}, hash(filename, file_row_number) AS row_itself FROM {source})
+    ), timed AS (
+        SELECT *, {moments}, moment(updated_text) AS updated, finite(number) AS "value" FROM row {stays}
     )
-    SELECT coalesce(key(id), row_itself) AS event, patient, {kind} AS kind, code, "time", "until", recorded, known,
-        end_known, "value", comparator, "text", unit, status, "class", key(encounter) AS encounter,
-        key(parent) AS parent, discharge, key(id) AS id, updated, 1 AS place, CASE {reasons} END AS reason,
-        content
+    SELECT coalesce(key(id), row_itself) AS event, patient, {kind} AS kind, code, "time", "until", lasted, recorded,
+        known, end_known, "value", comparator, "text", unit, status, "class", encounter, parent, discharge,
+        key(id) AS id, updated, NULL::BIGINT AS version, 1 AS place, CASE {reasons} END AS reason, content
     FROM timed
     """
 _PATIENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source})
     SELECT patient, calendar_day(birth) AS birth, sex, day_end(died) AS died, vague(died) AS died_undated,
-        key(patient) AS id, NULL::TIMESTAMP AS updated, 1 AS place,
+        key(patient) AS id, NULL::TIMESTAMP AS updated, NULL::BIGINT AS version, 1 AS place,
         CASE WHEN patient IS NULL THEN 'no id'
             WHEN birth IS NOT NULL AND calendar_day(birth) IS NULL THEN 'broken date'
             WHEN broken(died) THEN 'broken date'
@@ -246,7 +299,7 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
     whole = out.with_suffix(".all")
     out.rename(whole)
     if kind != "Patient" and all(file.suffix == ".parquet" for file in files):
-        write_rows(bench, _NEWEST_ROWS.format(rows=text(whole)), out)
+        write_rows(bench, _NEWEST_ROWS.format(rows=text(whole), version=_VERSION), out)
         whole.unlink()
         return
     order = "updated DESC NULLS LAST, (reason IS NULL) DESC, " + ("birth, sex, died" if kind == "Patient" else _CONTENT)
@@ -258,10 +311,10 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
         SELECT * FROM event WHERE id IS NULL OR id NOT IN (SELECT id FROM again WHERE id IS NOT NULL)
         UNION ALL BY NAME
         SELECT event.* EXCLUDE (newest) FROM (
-            SELECT *, max(coalesce(updated, TIMESTAMP '0001-01-01')) OVER (PARTITION BY id) AS newest
+            SELECT *, max({_VERSION}) OVER (PARTITION BY id) AS newest
             FROM event WHERE id IN (SELECT id FROM again WHERE id IS NOT NULL)
         ) event
-        WHERE coalesce(updated, TIMESTAMP '0001-01-01') = newest
+        WHERE {_VERSION} = newest
         QUALIFY row_number() OVER (PARTITION BY id, place ORDER BY {order}) = 1
         """,
         out,
@@ -269,12 +322,12 @@ def _keep_newest(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
     whole.unlink()
 
 
+_VERSION = "row(coalesce(updated, TIMESTAMP '0001-01-01'), coalesce(version, -1))"
 # what cannot be told apart is one event; rows that say different things of one event can't all be right
 _NEWEST_ROWS = """
     WITH newest AS (
         SELECT * FROM read_parquet({rows})
-        QUALIFY id IS NULL OR coalesce(updated, TIMESTAMP '0001-01-01')
-            = max(coalesce(updated, TIMESTAMP '0001-01-01')) OVER (PARTITION BY id)
+        QUALIFY id IS NULL OR {version} = max({version}) OVER (PARTITION BY id)
     )
     SELECT * EXCLUDE (content, reason),
         CASE WHEN reason IS NULL AND min(content) OVER (PARTITION BY event) <> max(content) OVER (PARTITION BY event)

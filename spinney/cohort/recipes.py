@@ -11,8 +11,6 @@ from spinney.study.codes import is_exact, written_out
 from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, length
 from spinney.study.study import Study
 
-DID_NOT_HAPPEN = ("cancelled", "draft", "entered-in-error", "not-done", "planned", "proposed", "refuted")
-
 
 def definition_of(study: Study) -> CohortDefinition:
     """The study's clinical definition; without one there are only finished tables."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from spinney.connectors.fhir.search import queries
+from spinney.connectors.fhir.search import offered, queries
 from spinney.connectors.sources import Pulled, Wanted
 from tests.connectors.fhir.rest import LOINC, Puller, observation
 from tests.servers.fhir_traps import FhirTraps
@@ -61,3 +61,14 @@ def test_commas_in_codes_are_escaped_and_the_right_parameter_is_chosen_per_type(
     assert query.address() == "Immunization?vaccine-code=urn%3Ax%7Ca%5C%2Cb"
     (query,) = queries(Wanted("MedicationRequest", (), datetime(2020, 1, 1, tzinfo=UTC)), None)
     assert query.address() == "MedicationRequest?authoredon=ge2020-01-01T00%3A00%3A00.000Z"
+
+
+def test_drugs_are_not_searched_by_code_because_a_medication_may_say_which_they_are() -> None:
+    (query,) = queries(Wanted("MedicationRequest", ("rx|1",)), None)
+    assert query.address() == "MedicationRequest?"
+
+
+def test_what_only_helps_is_not_asked_of_a_server_that_has_none() -> None:
+    wanted = [Wanted("Patient"), Wanted("Medication", helps=True)]
+    assert offered(wanted, {"Patient": frozenset()}) == wanted[:1]
+    assert offered(wanted, {"Patient": frozenset(), "Medication": frozenset()}) == wanted

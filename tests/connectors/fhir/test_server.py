@@ -18,7 +18,10 @@ def test_something_that_is_not_a_fhir_server_is_named(server: FhirTraps, pull: P
     with pytest.raises(SourceFailed, match="not a FHIR server at this path"):
         pull(server)
     server.plays = b'{"resourceType": "CapabilityStatement", "fhirVersion": "3.0.2"}'
-    with pytest.raises(SourceFailed, match=r"speaks FHIR 3\.0\.2, but R4 is needed"):
+    with pytest.raises(SourceFailed, match=r"speaks FHIR 3\.0\.2, but R4, R4B or R5 is needed"):
+        pull(server)
+    server.plays = b'{"resourceType": "CapabilityStatement", "fhirVersion": "4.6.0"}'  # a draft of R5
+    with pytest.raises(SourceFailed, match=r"speaks FHIR 4\.6\.0"):
         pull(server)
 
 

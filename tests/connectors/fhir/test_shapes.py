@@ -3,20 +3,74 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spinney.connectors.duck import open_bench
-from spinney.connectors.fhir.shapes import SHAPES
+from spinney.connectors.fhir.shapes import SHAPES, never_happened
 from tests.made_up import coded, encounter, event, staged
 
 
-def test_conditions_that_were_refuted_say_so_in_their_status(tmp_path: Path) -> None:
-    refuted = event("Condition", "2023-01-01", "sct|1", verificationStatus=coded("x|refuted"))
-    result, _ = staged(tmp_path, refuted, kind="Condition")
-    with open_bench(tmp_path) as bench:
-        path = result.events["Condition"]
-        assert bench.execute(f"SELECT status FROM read_parquet('{path}')").fetchall() == [("refuted",)]
+def status_of(folder: Path, resource: dict[str, Any]) -> str:
+    kind = resource["resourceType"]
+    result, _ = staged(folder, resource, kind=kind)
+    with open_bench(folder) as bench:
+        rows = bench.execute(f"SELECT DISTINCT status FROM read_parquet('{result.events[kind]}')").fetchall()
+    assert len(rows) == 1
+    return str(rows[0][0])
+
+
+def saying(*words: str) -> dict[str, Any]:
+    """A concept with a coding per word."""
+    return {"coding": [{"system": f"x{place}", "code": word} for place, word in enumerate(words)]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("AllergyIntolerance", {"verificationStatus": saying("refuted")}),
+        ("AllergyIntolerance", {"verificationStatus": saying("entered-in-error"), "clinicalStatus": saying("active")}),
+        ("Condition", {"verificationStatus": saying("refuted"), "clinicalStatus": saying("active")}),
+        ("Condition", {"verificationStatus": saying("410516002", "refuted")}),
+        ("Condition", {"verificationStatus": saying("differential")}),
+        ("DiagnosticReport", {"status": "cancelled"}),
+        ("Encounter", {"status": "planned"}),
+        ("Immunization", {"status": "not-done"}),
+        ("MedicationAdministration", {"status": "not-done"}),
+        ("MedicationDispense", {"status": "declined"}),
+        ("MedicationRequest", {"status": "active", "intent": "order", "doNotPerform": True}),
+        ("MedicationRequest", {"status": "active", "intent": "proposal"}),
+        ("MedicationRequest", {"status": "draft", "intent": "order"}),
+        ("MedicationStatement", {"status": "not-taken"}),
+        ("MedicationStatement", {"status": "recorded", "adherence": {"code": saying("not-taking")}}),
+        ("Observation", {"status": "registered"}),
+        ("Observation", {"status": "final", "dataAbsentReason": saying("not-performed")}),
+        ("Procedure", {"status": "not-done"}),
+    ],
+)
+def test_what_says_that_it_did_not_happen_does_not_count(tmp_path: Path, kind: str, said: dict[str, Any]) -> None:
+    assert status_of(tmp_path, resource(kind, **said)) in never_happened(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "status"),
+    [
+        ("Condition", {"verificationStatus": saying("provisional"), "clinicalStatus": saying("active")}, "active"),
+        ("MedicationRequest", {"status": "stopped", "intent": "filler-order", "doNotPerform": False}, "stopped"),
+        ("Observation", {"status": "final", "dataAbsentReason": saying("unknown")}, "final"),
+        ("Encounter", {"status": "in-progress"}, "in-progress"),
+        ("Encounter", {"status": "completed"}, "finished"),  # R5
+    ],
+)
+def test_what_happened_keeps_its_status(tmp_path: Path, kind: str, said: dict[str, Any], status: str) -> None:
+    assert status_of(tmp_path, resource(kind, **said)) == status
+    assert status not in never_happened(kind)
+
+
+def test_every_rule_names_its_page_of_the_standard() -> None:
+    for kind, shape in SHAPES.items():
+        assert shape.page == f"https://hl7.org/fhir/R4/{kind.lower()}.html#resource"
 
 
 SAMPLES = {
@@ -38,10 +92,13 @@ SAMPLES = {
 }
 
 
+def resource(kind: str, **more: Any) -> dict[str, Any]:
+    return {"resourceType": kind, "id": "x", "subject": {"reference": "Patient/ann"}, **SAMPLES[kind], **more}
+
+
 @pytest.mark.parametrize("kind", sorted(SHAPES))
 def test_every_kind_of_resource_becomes_an_event(tmp_path: Path, kind: str) -> None:
-    resource = {"resourceType": kind, "id": "x", "subject": {"reference": "Patient/ann"}, **SAMPLES[kind]}
-    _, events = staged(tmp_path, resource, kind=kind)
+    _, events = staged(tmp_path, resource(kind), kind=kind)
     assert [(row[0], row[1], str(row[2])) for row in events] == [("ann", "a|1", "2023-01-01 00:00:00")]
 
 

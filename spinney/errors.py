@@ -50,7 +50,11 @@ class Refused(SpinneyError):
 
 
 class TreeRefused(Refused):
-    """A tree or a forest from another house fails a check."""
+    """A tree or a forest from another house fails a check; `rule` says which, in a word that everybody knows."""
+
+    def __init__(self, words: str, rule: str = "format") -> None:
+        self.rule = rule
+        super().__init__(words)
 
 
 class ReleaseRefused(Refused):

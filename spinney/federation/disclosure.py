@@ -27,6 +27,7 @@ from spinney.federation.messages import (
     Signature,
     Verdict,
 )
+from spinney.federation.refusals import RULES
 from spinney.federation.seam import Decline, Message, MessageKind, Parcel
 from spinney.plugins import ALGORITHMS
 from spinney.rows.describe import MEAN_STEPS, VECTOR_DECIMALS
@@ -101,12 +102,10 @@ def _(reply: GrownForest, study: Study) -> None:  # noqa: ARG001
 
 @check_message.register
 def _(reply: Verdict, study: Study) -> None:
-    sizes = {sender: accepted.shape for sender, accepted in reply.accepted.items()}
-    _require(all(len(size) == 1 and size[0] <= study.forest.trees for size in sizes.values()), "trees of the study")
-    _require(sizes == {sender: one.shape for sender, one in reply.scorable.items()}, "two answers per tree")
-    bold = [np.any(one & ~reply.accepted[sender]) for sender, one in reply.scorable.items()]
-    _require(not any(bold), "only accepted trees are scored")
-    _require(all(len(reason) <= LONGEST_REASON for reason in reply.refused.values()), "a reason is a sentence")
+    sizes = [one.shape for one in reply.scorable.values()]
+    _require(all(len(size) == 1 and size[0] <= study.forest.trees for size in sizes), "trees of the study")
+    _require(not {*reply.scorable} & {*reply.refused}, "trees that are refused are not scored")
+    _require({*reply.refused.values()} <= {*RULES}, "a reason is a rule that all sites can check")
 
 
 @check_message.register

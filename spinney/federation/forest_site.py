@@ -6,7 +6,7 @@ The floors are enforced here, by the site itself, whatever the coordinator says.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,12 +30,13 @@ from spinney.federation.messages import (
     Verdict,
     Weights,
 )
+from spinney.federation.refusals import UNREADABLE, held
 from spinney.federation.seam import Decline, Message, Parcel, SiteContext, content_digest
 from spinney.forest import codec
 from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import grow, tune
 from spinney.forest.score import Counts, abstains, fold_counts
-from spinney.forest.tree import Forest, join_forests
+from spinney.forest.tree import Forest, join_forests, leaves_only
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
 from spinney.rows.parts import folds
@@ -119,37 +120,56 @@ class ForestSite(FillingSite):
         senders = [grown.forest.sender for grown in order.forests]
         if len({*senders}) != len(senders):
             raise Refused("two forests of one site")
-        accepted: dict[str, NDArray[np.bool_]] = {}
-        scorable: dict[str, NDArray[np.bool_]] = {}
+        forests: dict[str, Forest] = {}
         refused: dict[str, str] = {}
-        known = {*self.own_forest().digests}  # whoever else sends one of these has copied it
-        for grown in sorted(order.forests, key=lambda grown: grown.forest.sender):
-            sender = grown.forest.sender
+        for grown in order.forests:
             try:
-                forest = self._as_announced(grown)
-            except Refused as reason:
-                refused[sender] = str(reason)
-                continue
-            fresh = self._fresh(forest, set() if sender == self.house.name else known)
-            known |= {digest for digest, new in zip(forest.digests, fresh, strict=True) if new}
-            accepted[sender] = fresh
-            scorable[sender] = fresh & ~abstains(forest, self.house.cohort.present)
-        return Verdict(accepted, scorable, refused)
+                forests[grown.forest.sender] = self._as_announced(grown)
+            except TreeRefused as reason:
+                refused[grown.forest.sender] = reason.rule
+            except Refused:
+                refused[grown.forest.sender] = UNREADABLE
+        scorable = self._scorable(forests)
+        for grown in order.forests:
+            told = scorable.get(grown.forest.sender, np.zeros(0, dtype=bool))
+            if not np.array_equal(self.house.memory.setdefault(_verdict_on(grown.forest), told), told):
+                raise Refused("these trees were looked at before, and the verdict was another")
+        return Verdict(scorable, refused)
 
     def _as_announced(self, grown: GrownForest) -> Forest:
         forest = self.opened(grown.forest)
         if grown.forest.sender != self.house.name and forest_digest(forest) != grown.trees:
-            raise TreeRefused("these are other trees than announced")
+            raise TreeRefused("these are other trees than announced", "announced")
         return forest
 
-    def _fresh(self, forest: Forest, copied: set[str]) -> NDArray[np.bool_]:
-        """Which trees are nobody else's, here for the first time, and scored on no earlier night."""
-        seen = set(copied)
-        fresh = np.zeros(len(forest), dtype=bool)
-        for place, digest in enumerate(forest.digests):
-            fresh[place] = digest not in seen and self._unscored(digest)
-            seen.add(digest)
-        return fresh
+    def _scorable(self, forests: Mapping[str, Forest]) -> dict[str, NDArray[np.bool_]]:
+        """Which trees ask only what is here, were scored on no earlier night, and are no copies.
+
+        A copy of an own tree that counts as another's is not scored: here it knows the patients that it was grown on.
+        """
+        present, own = self.house.cohort.present, {*self.own_forest().digests}
+        found = held({owner: forest.digests for owner, forest in forests.items()})
+        for owner, forest in forests.items():
+            new = [
+                self._unscored(digest) and (owner == self.house.name or digest not in own) for digest in forest.digests
+            ]
+            found[owner] &= np.array(new, dtype=bool) & ~abstains(forest, present)
+        return found
+
+    def scorable(self, manifest: Manifest) -> NDArray[np.bool_]:
+        """Which of the manifest's trees this site has said that it can score."""
+        told = []
+        for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
+            here = self._verdict(parcel)
+            told.append(here[taken] if len(here) == len(taken) else np.zeros(np.count_nonzero(taken), dtype=bool))
+        return np.concatenate([np.zeros(0, dtype=bool), *told])
+
+    def _verdict(self, parcel: Parcel) -> NDArray[np.bool_]:
+        """Which of an owner's trees this site has said that it can score; none at all if it has refused them."""
+        told: NDArray[np.bool_] | None = self.house.memory.get(_verdict_on(parcel))
+        if told is None:
+            raise Refused(f"asked too early: these trees of {parcel.sender} were not looked at in this round")
+        return told
 
     def finish(self, order: Weights) -> Message:
         """Choose the model that serves this site best."""
@@ -189,7 +209,8 @@ class ForestSite(FillingSite):
         if parcel.sender == self.house.name:
             return self.own_forest()
         if parcel.size > self.limits.message_bytes:
-            raise TreeRefused(f"{parcel.size} bytes are more than the limit of {self.limits.message_bytes}")
+            limit = self.limits.message_bytes
+            raise TreeRefused(f"{parcel.size} bytes are more than the limit of {limit}", "size")
         place = parcel.sender, parcel.digest
         if place not in self._read:
             self._read[place] = codec.unpack_forest(self.house.open(parcel), self.rounding, self.limits)
@@ -213,30 +234,32 @@ class ForestSite(FillingSite):
     def _joined(self, manifest: Manifest) -> Forest:
         parts = []
         for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
+            if not len(self._verdict(parcel)):  # refused here, and enough others score them
+                parts.append(leaves_only(int(taken.sum())))
+                continue
             forest = self.opened(parcel)
             if len(taken) != len(forest):
                 raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
             parts.append(forest.take(np.flatnonzero(taken)))
-        joined = join_forests(parts)
-        if len({*joined.digests}) != len(joined):
-            raise Refused("the manifest names one tree twice")
-        return joined
+        return join_forests(parts)
 
     def pool(self, manifest: Manifest) -> Pool:
         """The round's trees, and the site's own that didn't make it into the round."""
         house = self.house
         mine = self.own_forest()
-        common = self.manifest_forest(manifest)
-        known = {*common.digests}
-        left = [place for place, digest in enumerate(mine.digests) if digest not in known]
+        common, taken = self.manifest_forest(manifest), manifest.of(house.name)
+        lent = np.flatnonzero(taken)
+        left = np.setdiff1d(np.arange(len(mine)), lent).tolist()
         forest = join_forests([common, mine.take(left)]) if left else common
         owners = (*manifest.owners, *[house.name] * len(left))
-        unseen = house.memory["unseen"][:, [*np.flatnonzero(manifest.of(house.name)), *left]]
+        unseen = house.memory["unseen"][:, [*lent, *left]]
         if house.memory.get("scored") == manifest.digest and not left:
             counts: Counts = house.memory["fold-counts"]
         else:
             counts = self.own_counts(forest, owners, unseen)
-        return Pool(forest, owners, house.name, unseen, counts, abstains(forest, house.cohort.present))
+        silent = abstains(forest, house.cohort.present)
+        silent[: len(common)] |= ~self.scorable(manifest)
+        return Pool(forest, owners, house.name, unseen, counts, silent)
 
     def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
         """Counts of every tree on this site's training rows: repeats x folds x trees x 4."""
@@ -290,6 +313,10 @@ def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
 def present_only(cohort: Cohort) -> NDArray[np.float32]:
     """Columns that the site doesn't have are constant, so that no tree can split on them."""
     return np.where(cohort.present, cohort.X, np.float32(0.0))
+
+
+def _verdict_on(parcel: Parcel) -> str:
+    return f"verdict-{parcel.sender}-{parcel.digest}"
 
 
 def forest_digest(forest: Forest) -> str:

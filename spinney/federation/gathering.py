@@ -20,6 +20,7 @@ from spinney.federation.messages import (
     Verdict,
     Weights,
 )
+from spinney.federation.refusals import broken, false_refusals
 from spinney.federation.seam import Decline, Federation, Message, Parcel
 from spinney.rows.plane import SiteMap, site_map
 
@@ -31,7 +32,7 @@ Kind = TypeVar("Kind", bound=Message)
 
 @dataclass(frozen=True)
 class Cluster:
-    """Sites that help each other in this round, and the trees that all of them accepted."""
+    """Sites that help each other in this round, and the trees that enough of them can score."""
 
     members: tuple[str, ...]
     manifest: Manifest
@@ -62,23 +63,10 @@ def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]
         orders[site] = CheckOrder(tuple(grown[peer] for peer in group_of[site] if peer in federation.sites))
     verdicts = ask(federation, "check", orders, Verdict)
     for group in sorted({*group_of.values()}):
-        for site in _contrary({site: verdicts[site] for site in group if site in verdicts}):
-            federation.leave_out(site, "refuses most of the trees that most sites accept")
+        for site, reason in false_refusals({site: verdicts[site] for site in group if site in verdicts}).items():
+            federation.leave_out(site, reason)
     require(federation, study)
     return [_cluster(study, group, grown, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
-
-
-def _contrary(verdicts: Mapping[str, Verdict]) -> list[str]:
-    """Who refuses most of the others' trees that most sites accept. It can't read them, or it would stop the round."""
-    usual, refused = dict.fromkeys(verdicts, 0), dict.fromkeys(verdicts, 0)
-    for owner, verdict in verdicts.items():
-        own = verdict.accepted.get(owner, np.zeros(0, dtype=bool))
-        said = {site: answers(one.accepted, owner, len(own)) for site, one in verdicts.items()}
-        most = 2 * np.sum([*said.values()], axis=0) > len(verdicts)
-        for site in set(verdicts) - {owner}:
-            usual[site] += int(most.sum())
-            refused[site] += int((most & ~said[site]).sum())
-    return [site for site in verdicts if 2 * refused[site] > usual[site]]
 
 
 def _cluster(
@@ -92,15 +80,15 @@ def _cluster(
     if len(members) < study.privacy.fewest_scorers:
         raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
     scorers = {site: verdicts[site].scorable for site in members}
+    said = {site: verdicts[site] for site in group if site in verdicts}
     agreed = {}
     for owner in members:
-        own = verdicts[owner].accepted.get(owner, np.zeros(0, dtype=bool))
-        accepted = [answers(verdicts[site].accepted, owner, len(own)) for site in members]
+        own = verdicts[owner].scorable.get(owner, np.zeros(0, dtype=bool))
         enough = able(scorers.values(), owner, len(own)) >= study.privacy.fewest_scorers
-        agreed[owner] = np.logical_and.reduce(accepted) & enough
+        agreed[owner] = enough & (not broken(said, owner))
     manifest = manifest_of({owner: grown[owner].forest for owner in members}, agreed)
     if not len(manifest):
-        raise RoundVoid("no tree was accepted by all sites")
+        raise RoundVoid(f"there is no tree that {study.privacy.fewest_scorers} sites can score")
     return Cluster(members, manifest, scorers, {owner: grown[owner].trees for owner in members})
 
 

@@ -107,11 +107,10 @@ class CheckOrder(Message):
 
 @dataclass(frozen=True)
 class Verdict(Message):
-    """From a site: which trees passed its checks, which of them it can score, and what was refused."""
+    """From a site: which trees it can score, and whose break a rule."""
 
-    accepted: Mapping[str, NDArray[np.bool_]]  # sender -> one answer per tree, in the sender's order
-    scorable: Mapping[str, NDArray[np.bool_]]
-    refused: Mapping[str, str]  # sender -> reason
+    scorable: Mapping[str, NDArray[np.bool_]]  # owner -> one answer per tree, in the owner's order
+    refused: Mapping[str, str]  # owner -> rule, a word of `spinney.federation.refusals`
 
 
 @dataclass(frozen=True)
@@ -162,17 +161,17 @@ class ScoreOrder(Message):
     attempt: int
     participants: tuple[str, ...]
     bits: int  # of a masked count
-    groups: NDArray[np.int64]  # of a masked sum: which trees everybody but their owner counts on the same rows
+    scorers: NDArray[np.bool_]  # participants x trees: who has said that it can score which
 
     @cached_property
     def about(self) -> str:
-        """What the masks are bound to."""
-        return hashlib.sha256(self.manifest.digest.encode() + self.groups.astype("<i8").tobytes()).hexdigest()
+        """What the masks are bound to: who is told otherwise can't add up with the others."""
+        return hashlib.sha256(self.manifest.digest.encode() + np.packbits(self.scorers).tobytes()).hexdigest()
 
     @cached_property
     def tally(self) -> Tally:
         """How counts are told in a masked sum."""
-        return Tally.of(self.manifest.owners, self.groups)
+        return Tally.of(self.manifest.owners, self.scorers)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ learns its total. `trusted-third-party`: the coordinator sees counts. Same count
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,8 +78,8 @@ class ScoringSite(ForestSite):
 
     def finish(self, order: Weights) -> Message:
         """Choose, if the weights are of trees that this site helped to score."""
-        trees = self.manifest_forest(order.manifest).digests
-        weighed = [tree for tree, weight in zip(trees, order.weights, strict=False) if weight]
+        trees, can = self.manifest_forest(order.manifest).digests, self.scorable(order.manifest)
+        weighed = [tree for tree, weight, here in zip(trees, order.weights, can, strict=False) if weight and here]
         strange = sum(self.house.history.get(tree) != self.house.round for tree in weighed)
         if strange:
             raise Refused(f"{strange} trees have a weight and were not scored here in this round")
@@ -149,29 +150,35 @@ class ScoringSite(ForestSite):
         return np.asarray(self.house.memory["counts"][self.house.memory["owners"] == owner])
 
     def _counts(self, order: ScoreOrder, cards: Mapping[str, Card]) -> Counts:
-        """This house's counts of the manifest's trees; no tree on two nights, and none after the sum was opened."""
+        """This house's counts of the trees that it can score, 0 of the others; none after the sum was opened."""
         house = self.house
         if "released" in house.memory:
             raise Refused("this round's sum was opened already; its trees are not scored again")
-        forest = self.manifest_forest(order.manifest)
-        again = sum(not self._unscored(digest) for digest in forest.digests)
-        if again:
-            raise Refused(f"{again} trees were scored on an earlier night")
-        self._check_scorers(forest, cards)
+        forest, can = self.manifest_forest(order.manifest), self.scorable(order.manifest)
+        self._check_scorers(order, forest, cards)
         mine = np.flatnonzero(order.manifest.of(house.name))
         counts = self.own_counts(forest, order.manifest.owners, house.recall("unseen")[:, mine])
+        counts[:, :, ~can] = 0
         house.memory["scored"], house.memory["fold-counts"] = order.manifest.digest, counts
-        house.history.update(dict.fromkeys(forest.digests, house.round))
+        house.history.update(dict.fromkeys(np.asarray(forest.digests)[can].tolist(), house.round))
         return np.asarray(counts[0].sum(axis=0))
 
     def _binding(self, order: ScoreOrder) -> Binding:
         return Binding(self.house.study.digest, self.house.round, STEP, order.attempt, order.participants, order.about)
 
-    def _check_scorers(self, forest: Forest, cards: Mapping[str, Card]) -> None:
-        """The sum of a tree that hardly anybody can score is hardly a sum."""
-        fewest = self.house.study.privacy.fewest_scorers
-        scorers = np.sum([~abstains(forest, card.present) for card in cards.values()], axis=0)
-        if few := np.count_nonzero(scorers < fewest):
+    def _check_scorers(self, order: ScoreOrder, forest: Forest, cards: Mapping[str, Card]) -> None:
+        """The sum of a tree that hardly anybody can score is hardly a sum.
+
+        Nobody but a site itself knows what else it can't score, such as a tree that it scored on an earlier night. So
+        each looks for its own answers, and all must be told the same, or their masks don't cancel.
+        """
+        fewest, names = self.house.study.privacy.fewest_scorers, order.participants
+        if order.scorers.shape != (len(names), len(order.manifest)):
+            raise Refused("one answer per participant and tree is wanted")
+        if not np.array_equal(order.scorers[names.index(self.house.name)], self.scorable(order.manifest)):
+            raise Refused("this house has said of other trees that it can score them")
+        able_sites = order.scorers & [~abstains(forest, cards[name].present) for name in names]
+        if few := np.count_nonzero(able_sites.sum(axis=0) < fewest):
             raise Refused(f"{few} trees can be scored by fewer than {fewest} sites")
 
 
@@ -243,23 +250,17 @@ def _order(
     manifest = _scorable(cluster, members, fewest)
     if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")
-    if study.privacy.secure_sum != "masked":
-        return ScoreOrder(manifest, study.privacy.secure_sum, attempt, members, 0, np.zeros(0, dtype=np.int64))
-    groups = _groups(cluster, members, manifest)
-    cells = 2 * (len(groups) + len({*groups.tolist()}))
-    bits = secure_sum.bits_for(_most(study, members, joined), cells)
-    return ScoreOrder(manifest, "masked", attempt, members, bits, groups)
+    can = [_answers(cluster.scorers[site], manifest) for site in members]
+    order = ScoreOrder(manifest, study.privacy.secure_sum, attempt, members, 0, np.stack(can))
+    if order.mode != "masked":
+        return order
+    return replace(order, bits=secure_sum.bits_for(_most(study, members, joined), 2 * order.tally.together))
 
 
-def _groups(cluster: Cluster, members: tuple[str, ...], manifest: Manifest) -> NDArray[np.int64]:
-    """Trees of one owner that the same sites can score: everybody but the owner counts them on the same rows."""
-    numbers: dict[tuple[str, bytes], int] = {}
-    groups = []
-    for parcel, taken in zip(manifest.forests, manifest.taken, strict=True):
-        able_sites = np.stack([answers(cluster.scorers[site], parcel.sender, len(taken)) for site in members])
-        trees = (able_sites[:, tree].tobytes() for tree in np.flatnonzero(taken))
-        groups += [numbers.setdefault((parcel.sender, sites), len(numbers)) for sites in trees]
-    return np.array(groups, dtype=np.int64)
+def _answers(told: Mapping[str, NDArray[np.bool_]], manifest: Manifest) -> NDArray[np.bool_]:
+    """What a site has said about the manifest's trees."""
+    pairs = zip(manifest.forests, manifest.taken, strict=True)
+    return np.concatenate([answers(told, parcel.sender, len(taken))[taken] for parcel, taken in pairs])
 
 
 def _subject(order: ScoreOrder) -> Subject:

@@ -34,14 +34,14 @@ class Tally:
     groups: Groups
 
     @classmethod
-    def of(cls, owners: Sequence[str], groups: Groups) -> Tally:
-        """Refuses groups of several owners, and numbers that are none."""
-        tally = cls(np.asarray(owners), groups)
-        numbers, first = np.unique(groups, return_index=True)
-        in_order = np.array_equal(numbers, np.arange(len(first))) and bool(np.all(np.diff(first) > 0))
-        if groups.shape != tally.owners.shape or not in_order or np.any(tally.owners[first][groups] != tally.owners):
-            raise Refused("every tree is in one group, and a group is of one owner")
-        return tally
+    def of(cls, owners: Sequence[str], scorers: NDArray[np.bool_]) -> Tally:
+        """By which sites (rows) can score which trees (columns)."""
+        if scorers.ndim != 2 or scorers.shape[1] != len(owners):
+            raise Refused("one answer per participant and tree is wanted")
+        numbers: dict[tuple[str, bytes], int] = {}
+        alike = [(owner, tree.tobytes()) for owner, tree in zip(owners, np.ascontiguousarray(scorers.T), strict=True)]
+        groups = [numbers.setdefault(one, len(numbers)) for one in alike]
+        return cls(np.asarray(owners), np.array(groups, dtype=np.int64))
 
     @cached_property
     def first(self) -> NDArray[np.int64]:

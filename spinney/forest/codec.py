@@ -103,11 +103,11 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
     at = np.cumsum([0, *sizes[1:]])
     features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(4))
 
-    asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name")
+    asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name", "feature")
     most = np.rint(1 / rounding.steps)[asked]
-    codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range")
+    codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range", "threshold")
     most_share = np.rint(1 / rounding.probability)
-    said = _checked(_unplaned(shares, leaves), most_share, "a probability outside 0..1")
+    said = _checked(_unplaned(shares, leaves), most_share, "a probability outside 0..1", "probability")
 
     feature, missing_left = np.full(nodes, LEAF, dtype=np.int16), np.zeros(nodes, dtype=bool)
     threshold, probability = np.zeros(nodes), np.zeros(nodes)
@@ -120,20 +120,20 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
 
 def _read_header(data: bytes, rounding: Rounding, limits: Limits) -> tuple[int, int]:
     if len(data) > limits.message_bytes:
-        raise TreeRefused(f"{len(data)} bytes are more than the limit of {limits.message_bytes}")
+        raise TreeRefused(f"{len(data)} bytes are more than the limit of {limits.message_bytes}", "size")
     if len(data) < HEADER.size:
         raise TreeRefused("too short to be a forest")
     magic, version, columns, trees, nodes, grid = HEADER.unpack_from(data)
     if magic != MAGIC:
         raise TreeRefused("not a forest")
     if version != VERSION:
-        raise TreeRefused(f"format version {version}; this house reads version {VERSION}")
+        raise TreeRefused(f"format version {version}; this house reads version {VERSION}", "version")
     if columns != len(rounding.steps) or grid != grid_digest(rounding):
-        raise TreeRefused("made for another study: columns or rounding differ")
+        raise TreeRefused("made for another study: columns or rounding differ", "study")
     if not 1 <= trees <= limits.trees:
-        raise TreeRefused(f"{trees} trees; the study allows 1 to {limits.trees}")
+        raise TreeRefused(f"{trees} trees; the study allows 1 to {limits.trees}", "trees")
     if not trees <= nodes <= limits.nodes or (nodes - trees) % 2:
-        raise TreeRefused(f"{nodes} nodes can't be {trees} trees within the limit of {limits.nodes}")
+        raise TreeRefused(f"{nodes} nodes can't be {trees} trees within the limit of {limits.nodes}", "nodes")
     return trees, nodes
 
 
@@ -171,7 +171,7 @@ def _check_leaves(split: NDArray[np.bool_], most: int) -> None:
     ends = tree_ends(np.where(split, 1, -1).astype(np.int8))
     largest = (int(np.diff(ends, prepend=0).max()) + 1) // 2
     if largest > most:
-        raise TreeRefused(f"a tree has {largest} leaves; the study allows {most}")
+        raise TreeRefused(f"a tree has {largest} leaves; the study allows {most}", "leaves")
 
 
 def _feature_bytes(columns: int) -> int:
@@ -201,8 +201,8 @@ def _bits(raw: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
     return bits[:count].view(bool)
 
 
-def _checked(codes: NDArray[np.uint16], most: float | NDArray[np.float64], fault: str) -> NDArray[np.uint16]:
+def _checked(codes: NDArray[np.uint16], most: float | NDArray[np.float64], fault: str, rule: str) -> NDArray[np.uint16]:
     outside = int(np.count_nonzero(codes > most))
     if outside:
-        raise TreeRefused(f"{fault} ({outside} times)")
+        raise TreeRefused(f"{fault} ({outside} times)", rule)
     return codes

@@ -99,6 +99,11 @@ def join_forests(forests: Sequence[Forest]) -> Forest:
     )
 
 
+def leaves_only(trees: int) -> Forest:
+    """So many trees that say nothing: they stand for trees that can't be read."""
+    return Forest(np.full(trees, LEAF, np.int16), np.zeros(trees), np.zeros(trees, bool), np.full(trees, 0.5))
+
+
 def tree_ends(steps: NDArray[np.integer[Any]]) -> Ints:
     """One past the last node of every tree in a preorder of splits (1) and leaves (-1)."""
     balance = np.cumsum(steps, dtype=np.int64)
@@ -159,9 +164,9 @@ def check_shape(split: NDArray[np.bool_], trees: int, limit: int) -> None:
         gone[2:] |= twig[:-2]
         split = (split & ~twig)[~gone]
     if split.any():
-        raise TreeRefused(f"a tree is deeper than the limit of {limit}, or a split has no leaf")
+        raise TreeRefused(f"a tree is deeper than the limit of {limit}, or a split has no leaf", "depth")
     if len(split) != trees:
-        raise TreeRefused(f"{trees} trees were announced and {len(split)} came")
+        raise TreeRefused(f"{trees} trees were announced and {len(split)} came", "trees")
 
 
 def _digest(tree: Forest) -> str:

@@ -37,7 +37,7 @@ WHAT = {
     "GrowOrder": "the order to grow trees, and the names of the houses that they are for",
     "GrownForest": "the note that sealed trees are ready",
     "CheckOrder": "the order to check the other houses' trees",
-    "Verdict": "which of the other houses' trees passed the checks",
+    "Verdict": "which of the other houses' trees this house can score, and whose break a rule",
     "Manifest": "the list of the round's trees",
     "ScoreOrder": "the order to count how often each tree is right, and the public keys that hide the counts",
     "MaskedCounts": "how often each tree is right at one house, hidden so that only the sum of all houses can be read",

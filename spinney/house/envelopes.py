@@ -54,7 +54,7 @@ from spinney.storage.files import write_whole
 from spinney.storage.private import locked, read_private
 
 LARGEST = 128 * 1024 * 1024
-MAGIC, VERSION = b"SPNE", 3
+MAGIC, VERSION = b"SPNE", 4
 START = struct.Struct(">4sBHI")
 CHECK_BYTES = 4  # of a SHA-256: tells an accident from an attack, and protects nothing by itself
 SIGNATURE_AT = START.size + CHECK_BYTES

@@ -15,6 +15,7 @@ from spinney.federation.seam import Decline, Parcel
 from spinney.forest import codec
 from spinney.forest.export import Rounding
 from spinney.forest.tree import join_forests
+from tests.spinney.federation.tampered import stopped
 from tests.spinney.in_process import SITES, Wood, cohort
 
 
@@ -127,7 +128,7 @@ def test_a_copy_of_one_s_own_tree_has_no_second_vote(wood, people):
 
 
 @pytest.mark.parametrize("thief", ["ant", "zebra"])
-def test_whoever_copies_another_site_s_trees_has_none_in_the_round_and_the_victim_keeps_its_own(wood, people, thief):
+def test_whoever_copies_another_site_s_trees_takes_none_of_them_out_of_the_round(wood, people, thief):
     honest = Wood(wood, people)
     honest.run()
     stolen = honest.houses["beech"].memory["forest"]  # the same seed grows the same forest below
@@ -140,8 +141,25 @@ def test_whoever_copies_another_site_s_trees_has_none_in_the_round_and_the_victi
 
     federation = Wood(wood, {**people, thief: cohort(wood, seed=8)}, parts={thief: Thief})
     federation.run()
-    assert thief not in federation.owners()
+    assert not federation.left_out
+    manifest = federation.order("finish").manifest
+    assert sorted(federation.trees(manifest)) == sorted(honest.trees(honest.order("finish").manifest))  # each once
+    assert 0 < manifest.owners.count(thief) < 6  # it can't choose whose name they have
     assert federation.outcomes["beech"].auroc["local"] == honest.outcomes["beech"].auroc["local"]
+
+
+def test_the_victim_of_a_copy_does_not_score_its_own_tree_as_another_s(wood, people):
+    """It would know the patients that it was grown on."""
+    federation = Wood(wood, {**people, "ant": cohort(wood, seed=8)}, lost=dict.fromkeys((*SITES, "ant"), "score"))
+    stopped(federation)
+    beech = federation.site("beech")
+    own = beech.own_forest()
+    told = beech._scorable({"ant": own, "beech": own})
+    assert told["beech"].any()
+    assert not told["beech"].all()
+    assert not told["ant"].any()
+    others = federation.site("ash")._scorable({"ant": own, "beech": own})
+    assert np.array_equal(others["ant"], ~others["beech"])
 
 
 def test_two_forests_of_one_sender_are_refused(wood, people):
@@ -168,4 +186,4 @@ def test_other_trees_than_announced_are_refused(wood, people):
     federation.run()
     assert federation.owners() == {"ash", "beech", "cedar"}
     verdict = federation.site("ash").answer("check", federation.order("check"))
-    assert verdict.refused == {"elm": "these are other trees than announced"}
+    assert verdict.refused == {"elm": "announced"}

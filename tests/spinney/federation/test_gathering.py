@@ -10,6 +10,7 @@ import pytest
 
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
+from spinney.federation.messages import Verdict
 from spinney.federation.seam import Decline
 from spinney.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
@@ -42,7 +43,7 @@ def test_a_site_lost_before_it_has_scored_is_no_longer_asked_and_nobody_releases
     assert federation.order("score").participants == ("ash", "beech", "cedar")
 
 
-def test_its_trees_stay_because_everybody_has_accepted_them(wood, people):
+def test_its_trees_stay_because_enough_others_can_score_them(wood, people):
     federation = Wood(wood, people, lost={"elm": "score"})
     federation.run()
     assert federation.owners() == {*SITES}
@@ -156,45 +157,136 @@ def test_a_tree_is_dropped_when_the_loss_of_a_site_leaves_too_few_that_can_score
 # Sites that cheat
 
 
-def refuses(taken):
-    """A site that takes as many of an owner's trees, the first ones, as `taken(owner)` says."""
+def says(change):
+    """A site whose verdict is another than it found: `change(refused, scorable)` changes a copy of it."""
 
     class Contrary(BofrfSite):
         def check(self, order):
             verdict = super().check(order)
-            kept = {owner: np.arange(len(trees)) < taken(owner) for owner, trees in verdict.accepted.items()}
-            accepted, scorable = (
-                {owner: trees & kept[owner] for owner, trees in one.items()}
-                for one in (verdict.accepted, verdict.scorable)
-            )
-            return replace(verdict, accepted=accepted, scorable=scorable)
+            refused, scorable = {**verdict.refused}, {**verdict.scorable}
+            change(refused, scorable)
+            return Verdict({owner: told for owner, told in scorable.items() if owner not in refused}, refused)
 
     return Contrary
 
 
-@pytest.mark.parametrize("taken", [0, 2])
-def test_whoever_refuses_what_most_accept_is_left_out_and_does_not_stop_the_round(wood, people, taken):
-    honest = Wood(wood, {name: people[name] for name in SITES[:3]})
+def refuses(*rivals, rule="depth"):
+    return says(lambda refused, _: refused.update(dict.fromkeys(rivals, rule)))
+
+
+def spoilt(packed):
+    """A forest whose last byte was lost."""
+    return packed[:-1]
+
+
+class Spoiler(BofrfSite):
+    """Sends bytes that are no forest."""
+
+    def grow(self, order):
+        reply = super().grow(order)
+        return replace(reply, forest=self.house.mail.post(spoilt(self.house.memory["forest"]), order.peers))
+
+
+MANY = (*SITES, "fir")
+
+
+@pytest.mark.parametrize("names", [SITES, MANY])
+@pytest.mark.parametrize("rivals", [("ash",), ("ash", "beech", "cedar")])
+def test_whoever_refuses_trees_without_a_reason_that_others_find_is_left_out_and_nobody_else_loses(wood, names, rivals):
+    people, last = cohorts(wood, names), names[-1]
+    honest = Wood(wood, {name: people[name] for name in names[:-1]})
     honest.run()
-    federation = Wood(wood, people, parts={"elm": refuses(lambda owner: 6 if owner == "elm" else taken)})
+    federation = Wood(wood, people, parts={last: refuses(*rivals)})
     federation.run()
-    assert federation.left_out == {"elm": "refuses most of the trees that most sites accept"}
+    others = len(names) - 2
+    assert federation.left_out == {
+        last: f"refuses the trees of {rivals[-1]} (a tree is deeper than the study allows, or its shape is broken), "
+        f"and {others} others find nothing wrong"
+    }
     assert federation.trees(federation.order("finish").manifest) == honest.trees(honest.order("finish").manifest)
 
 
-def test_a_few_trees_that_one_site_refuses_cost_only_these(wood, people):
-    federation = Wood(wood, people, parts={"elm": refuses(lambda owner: 6 if owner == "elm" else 4)})
+@pytest.mark.parametrize("names", [SITES, MANY])
+def test_a_forest_that_breaks_a_rule_costs_its_owner_and_not_those_who_refuse(wood, names):
+    last = names[-1]
+    federation = Wood(wood, cohorts(wood, names), parts={last: Spoiler})
     federation.run()
     assert federation.left_out == {}
-    assert Counter(federation.order("finish").manifest.owners) == {"ash": 4, "beech": 4, "cedar": 4, "elm": 6}
+    assert federation.owners() == {*names[:-1]}
 
 
-def test_trees_that_nobody_else_accepts_cost_their_owner_and_not_those_who_refuse(wood, people):
-    wary = refuses(lambda owner: 0 if owner == "elm" else 6)
-    federation = Wood(wood, people, parts=dict.fromkeys(SITES[:3], wary))
+@pytest.mark.parametrize("names", [SITES, MANY])
+def test_who_takes_a_forest_that_breaks_a_rule_keeps_it_in_for_nobody(wood, names):
+    last = names[-1]
+    taken = says(lambda refused, scorable: (refused.pop(last), scorable.update({last: np.ones(6, dtype=bool)})))
+    federation = Wood(wood, cohorts(wood, names), parts={last: Spoiler, "ash": taken})
     federation.run()
     assert federation.left_out == {}
-    assert federation.owners() == {"ash", "beech", "cedar"}
+    assert federation.owners("beech") == {*names[:-1]}
+
+
+@pytest.mark.parametrize("names", [SITES, MANY])
+@pytest.mark.parametrize("mode", ["masked", "ring", "trusted-third-party"])
+def test_one_site_that_says_it_can_not_read_a_rival_s_trees_costs_the_rival_nothing(names, mode):
+    wood = study(privacy={"secure_sum": mode, "fewest_scoring_sites": 3})
+
+    class Blind(BofrfSite):
+        def opened(self, parcel):
+            if parcel.sender == "ash":
+                raise Refused("the parcel is damaged, it says")
+            return super().opened(parcel)
+
+    federation = Wood(wood, cohorts(wood, names), parts={names[-1]: Blind})
+    federation.run()
+    assert federation.left_out == {}
+    assert Counter(federation.order("finish").manifest.owners) == dict.fromkeys(names, 6)
+    assert "ash" not in federation.outcomes[names[-1]].model.owners_  # there they don't vote
+    assert "ash" in federation.outcomes["beech"].model.owners_
+    assert {*federation.outcomes} == {*names}
+
+
+@pytest.mark.parametrize("names", [SITES, MANY])
+def test_trees_that_were_sealed_for_some_only_make_nobody_a_liar(wood, names):
+    class Partial(BofrfSite):
+        def grow(self, order):
+            sealed = super().grow(order)
+            left = [peer for peer in order.peers if peer != "beech"]
+            self.house.mail.box.contents.pop((self.house.name, sealed.forest.digest))
+            return replace(sealed, forest=self.house.mail.post(self.house.memory["forest"], left))
+
+    federation = Wood(wood, cohorts(wood, names), parts={names[-1]: Partial})
+    federation.run()
+    assert federation.left_out == {}
+    assert federation.owners() == {*names}
+    assert names[-1] not in federation.outcomes["beech"].model.owners_
+
+
+@pytest.mark.parametrize("names", [SITES, MANY])
+def test_no_verdict_of_one_site_takes_a_tree_of_another_out_of_the_round(wood, names):
+    """Whatever it says: trees of the others stay, and so do the others."""
+    last, rivals = names[-1], names[:-1]
+    people = cohorts(wood, names)
+    honest = Wood(wood, {name: people[name] for name in rivals})
+    honest.run()
+    there = {*honest.trees(honest.order("finish").manifest)}
+    ways = [
+        refuses(*rivals, rule="unreadable"),
+        refuses(*names),
+        says(lambda _, scorable: scorable.clear()),
+        says(lambda _, scorable: scorable.update({name: ~told for name, told in scorable.items()})),
+        says(lambda _, scorable: scorable.update({name: told[1:] for name, told in scorable.items()})),
+    ]
+    for way in ways:
+        federation = Wood(wood, people, parts={last: way})
+        federation.run()
+        assert {*federation.left_out} <= {last}
+        assert there <= {*federation.trees(federation.order("finish").manifest)}
+
+
+def test_a_reason_that_is_no_rule_is_not_passed_on(wood, people):
+    federation = Wood(wood, people, parts={"elm": refuses("ash", rule="I do not like them")})
+    federation.run()
+    assert "a reason is a rule that all sites can check" in federation.left_out["elm"]
 
 
 def test_a_forest_in_another_site_s_name_is_not_passed_on(wood, people):
@@ -217,15 +309,3 @@ def test_a_site_that_answers_something_else_is_left_out(wood, people):
     federation = Wood(wood, people, parts={"elm": Odd})
     federation.run()
     assert federation.left_out == {"elm": "not today"}
-
-
-def test_a_verdict_about_another_number_of_trees_accepts_none_of_them(wood, people):
-    class Odd(BofrfSite):
-        def check(self, order):
-            verdict = super().check(order)
-            fewer = {**verdict.accepted, "ash": verdict.accepted["ash"][1:]}
-            return replace(verdict, accepted=fewer, scorable=fewer)
-
-    federation = Wood(wood, people, parts={"elm": Odd})
-    federation.run()
-    assert federation.owners() == {"beech", "cedar", "elm"}

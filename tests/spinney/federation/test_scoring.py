@@ -49,10 +49,10 @@ def test_a_site_does_not_score_a_tree_that_hardly_anybody_else_can_score(mode):
     order = federation.order("score")
     on_x0 = [0 in tree.feature for tree in federation.site("beech").own_forest()]
     parcels = {grown.forest.sender: grown.forest for grown in federation.order("check").forests}
-    taken = {name: order.manifest.of(name) for name in SITES}
-    taken["beech"] = np.arange(len(on_x0)) == on_x0.index(True)
-    with pytest.raises(Refused, match="1 trees can be scored by fewer than 3 sites"):
-        federation.site("ash").answer("score", replace(order, manifest=manifest_of(parcels, taken)))
+    manifest = manifest_of(parcels, {"beech": np.arange(len(on_x0)) == on_x0.index(True)})
+    for told in (np.array([[True], [True], [False], [False]]), np.ones((4, 1), dtype=bool)):
+        with pytest.raises(Refused, match="1 trees can be scored by fewer than 3 sites"):
+            federation.site("ash").answer("score", replace(order, manifest=manifest, scorers=told))
 
 
 def test_a_manifest_with_a_tree_that_nobody_sent_is_refused(people):
@@ -69,25 +69,7 @@ def test_a_manifest_that_gives_a_forest_to_another_owner_is_refused(people):
         wrong = (replace(second, sender=first.sender), replace(first, sender=second.sender), *others)
         return replace(order, manifest=replace(order.manifest, forests=wrong))
 
-    assert "there is no parcel of ash for elm" in refusal(people, "score", swapped)
-
-
-def test_a_manifest_with_one_tree_twice_is_refused(wood, people):
-    class Twins(BofrfSite):
-        def grown(self):
-            super().grown()
-            self.house.memory["forest"] = packed = codec.pack_forest(
-                join_forests([self.own_forest()[0]] * 4), self.rounding
-            )
-            return packed
-
-    def doubled(order):
-        taken = tuple(np.ones(len(one), dtype=bool) for one in order.manifest.taken)
-        return replace(order, manifest=replace(order.manifest, taken=taken))
-
-    federation = Wood(wood, people, parts={"ash": Twins}, tamper=only_for("elm", "score", doubled))
-    federation.run()
-    assert "names one tree twice" in federation.left_out["elm"]
+    assert "these trees of ash were not looked at in this round" in refusal(people, "score", swapped)
 
 
 def test_a_site_does_not_hide_among_two(people):
@@ -99,7 +81,8 @@ def test_a_coordinator_may_surround_a_site_with_two_others_unless_the_study_want
     def answered(fewest):
         wood = study(privacy={"fewest_scoring_sites": fewest})
         federation = stopped(Wood(wood, people, lost=dict.fromkeys(SITES, "sign")))
-        order = replace(federation.order("score"), attempt=2, participants=SITES[1:])  # as if ash had been lost
+        order = federation.order("score")
+        order = replace(order, attempt=2, participants=SITES[1:], scorers=order.scorers[1:])  # as if ash had been lost
         return federation.site("elm").answer("score", order)
 
     assert isinstance(answered(3), MaskedCounts)
@@ -136,61 +119,65 @@ def test_where_sites_lack_features_the_secure_sums_still_give_the_same_weights(l
         federation.run()
         weights.append(federation.order("finish").weights.tolist())
         order = federation.order("score")
-        assert mode != "masked" or len({*order.groups.tolist()}) > len({*order.manifest.owners})
+        assert len(order.tally.first) > len({*order.manifest.owners})
     assert weights[0] == weights[1] == weights[2]
 
 
 def test_a_site_tells_two_numbers_per_tree_and_group_and_of_its_own_trees(scoring):
     order = scoring.order("score")
-    assert order.groups.tolist() == sorted(order.groups.tolist())
-    assert len({*order.groups.tolist()}) == 4  # everybody can score everything, so a group is a forest
+    assert order.tally.groups.tolist() == sorted(order.tally.groups.tolist())
+    assert len(order.tally.first) == 4  # everybody can score everything, so a group is a forest
     answer = scoring.site("ash").answer("score", order)
     assert answer.counts.shape == (len(order.manifest) + 4 + np.count_nonzero(order.manifest.of("ash")) - 1, 2)
 
 
-def test_a_coordinator_that_calls_trees_alike_which_a_site_counts_on_other_rows_is_refused(lacking):
-    def all_alike(order):
-        owners = order.manifest.owners
-        return replace(order, groups=np.array([sorted({*owners}).index(owner) for owner in owners]))
+def all_but(site, tree):
+    """An order that says of one site and tree the contrary of what the site has said."""
 
-    federation = Wood(study(**STUMPS), lacking, tamper=only_for("elm", "score", all_alike))
+    def changed(order):
+        scorers = order.scorers.copy()
+        scorers[SITES.index(site), tree] ^= True
+        return replace(order, scorers=scorers)
+
+    return changed
+
+
+def test_a_coordinator_that_says_what_a_site_can_score_is_refused_by_that_site(people):
+    reason = refusal(people, "score", all_but("elm", 0))
+    assert "this house has said of other trees that it can score them" in reason
+
+
+def test_answers_about_other_trees_are_refused(people):
+    reason = refusal(people, "score", lambda order: replace(order, scorers=order.scorers[:, :-1]))
+    assert "one answer per participant and tree" in reason
+
+
+def test_a_site_that_is_told_otherwise_who_can_score_than_the_rest_is_in_no_sum_with_them(wood, people):
+    federation = Wood(wood, people, tamper=only_for("elm", "score", all_but("ash", slice(None))))
     federation.run()
-    assert "not counted on the same rows here" in federation.left_out["elm"]
+    assert federation.left_out == {"elm": "signed another list than the one it was shown"}
 
 
-def test_a_coordinator_s_groups_that_are_none_are_refused(people):
-    reason = refusal(people, "score", lambda order: replace(order, groups=order.groups[:-1]))
-    assert "every tree is in one group" in reason
-
-
-def test_a_site_that_is_told_other_groups_than_the_rest_is_left_out(wood, people):
-    def apart(order):
-        return replace(order, groups=np.arange(len(order.groups)))
-
-    federation = Wood(wood, people, tamper=only_for("elm", "score", apart))
-    federation.run()
-    assert "rows of counts where" in federation.left_out["elm"]
-
-
-def test_masks_are_bound_to_the_groups(scoring):
+def test_masks_are_bound_to_who_can_score_which_tree(scoring):
     order = scoring.order("score")
-    owners = np.asarray(order.manifest.owners)
-    split = np.unique([f"{owner} {place % 2}" for place, owner in enumerate(owners)], return_inverse=True)[1]
-    again = {}
-    groups = np.array([again.setdefault(number, len(again)) for number in split.tolist()])
-    assert replace(order, groups=groups).about != order.about
+    assert all_but("elm", 3)(order).about != order.about
 
 
-def test_a_site_that_hides_what_it_can_score_makes_more_groups_and_no_other_weights(wood, people):
-    def modest(_, reply):
-        half = {owner: can & (np.arange(len(can)) % 2 == 0) for owner, can in reply.scorable.items()}
-        return replace(reply, scorable=half)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_site_that_hides_what_it_can_score_takes_no_tree_from_the_others(people, mode):
+    class Modest(BofrfSite):
+        def _scorable(self, forests):
+            found = super()._scorable(forests)
+            return {owner: can & (np.arange(len(can)) % 2 == 0) for owner, can in found.items()}
 
-    honest = Wood(wood, people)
-    liar = Wood(wood, people, parts={"elm": cheats("check", modest)})
-    assert honest.run() == liar.run()
+    wood = study(privacy={"secure_sum": mode})
+    honest, liar = Wood(wood, people), Wood(wood, people, parts={"elm": Modest})
+    honest.run()
+    liar.run()
     assert not liar.left_out
-    assert len({*liar.order("score").groups.tolist()}) == 8
+    assert liar.trees(liar.order("finish").manifest) == honest.trees(honest.order("finish").manifest)
+    counts = liar.houses["elm"].memory["fold-counts"][0].sum(axis=(0, 2))
+    assert (counts > 0).tolist() == liar.order("score").scorers[3].tolist()
 
 
 def test_after_its_sum_was_opened_a_site_scores_no_tree_again(finished):
@@ -217,19 +204,28 @@ def test_a_tree_is_never_scored_on_two_nights(wood, people, finished):
     stopped(tonight)
     tonight.post.contents |= finished.post.contents
     tonight.houses["elm"].memory["forest"] = finished.houses["elm"].memory["forest"]
-    with pytest.raises(Refused, match=f"{len(last)} trees were scored on an earlier night"):
-        tonight.site("elm").answer("score", replace(tonight.order("score", "elm"), manifest=last))
+    elm = tonight.site("elm")
+    with pytest.raises(Refused, match="not looked at in this round"):
+        elm.answer("score", replace(tonight.order("score", "elm"), manifest=last))
+    tonight.houses["elm"].memory = dict(tonight.houses["elm"].memory)
+    verdict = elm.answer("check", finished.order("check", "elm"))
+    assert not verdict.refused
+    assert not any(told.any() for told in verdict.scorable.values())
 
 
-def test_a_tree_that_one_site_knows_from_an_earlier_night_is_not_in_tonight_s_round(wood, people):
+def test_a_tree_that_one_site_knows_from_an_earlier_night_is_scored_by_the_others_and_silent_there(wood, people):
     probe = Wood(wood, people)
     probe.run()
     known = probe.trees(probe.order("score").manifest)[0]
     tonight = Wood(wood, people)
     tonight.houses["elm"].history = {known: 0}
     tonight.run()
-    assert known not in tonight.trees(tonight.order("score").manifest)
-    assert len(tonight.order("score").manifest) == len(probe.order("score").manifest) - 1
+    assert tonight.trees(tonight.order("score").manifest)[0] == known
+    assert np.flatnonzero(~tonight.order("score").scorers.all(axis=0)).tolist() == [0]
+    assert tonight.houses["elm"].memory["fold-counts"][:, :, 0].sum() == 0
+    assert tonight.houses["elm"].history[known] == 0
+    assert known not in tonight.outcomes["elm"].model.forest_.digests
+    assert known in tonight.outcomes["ash"].model.forest_.digests
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -393,7 +389,8 @@ def ring(people):
 
 
 def test_a_ring_goes_round_once(ring):
-    smaller = replace(ring.order("score"), participants=("ash", "beech", "cedar"), attempt=2)
+    order = ring.order("score")
+    smaller = replace(order, participants=("ash", "beech", "cedar"), scorers=order.scorers[:3], attempt=2)
     with pytest.raises(Refused, match="a ring goes round once"):
         ring.site("ash").answer("score", smaller)
 

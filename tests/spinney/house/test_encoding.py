@@ -54,7 +54,7 @@ def test_another_form_of_any_message_is_another_version_of_the_envelope() -> Non
     kinds = [*sorted(wire.kinds().values(), key=lambda kind: kind.__name__), *inside]
     forms = "\n".join(f"{kind.__name__} {kind.__annotations__}" for kind in kinds)
     told = (VERSION, hashlib.sha256(forms.encode()).hexdigest()[:16])
-    assert told == (3, "f43015825e72f2fa"), "a message has changed: count VERSION up, and pin both here"
+    assert told == (4, "de1bf5c5aacf140c"), "a message has changed: count VERSION up, and pin both here"
 
 
 def anything(hint: Any) -> st.SearchStrategy[Any]:
@@ -119,8 +119,8 @@ def test_any_message_comes_back_bit_for_bit(message: Message) -> None:
 
 def test_the_same_message_has_the_same_bytes_whatever_the_order_of_its_parts() -> None:
     yes, no = np.ones(3, dtype=bool), np.zeros(3, dtype=bool)
-    one = Verdict({"ash": yes, "elm": no}, {"ash": yes, "elm": no}, {})
-    other = Verdict({"elm": no, "ash": yes}, {"elm": no, "ash": yes}, {})
+    one = Verdict({"ash": yes, "elm": no}, {"beech": "depth", "fir": "size"})
+    other = Verdict({"elm": no, "ash": yes}, {"fir": "size", "beech": "depth"})
     assert wire.encode_message(one) == wire.encode_message(other)
 
 
@@ -236,14 +236,13 @@ def test_a_second_form_of_the_same_message_is_refused() -> None:
 NONE = ["bool", [0], b""]
 
 
-@pytest.mark.parametrize("accepted", [[("elm", NONE), ("ash", NONE)], [("ash", ["bool", [1], b"\x80"]), ("ash", NONE)]])
-def test_keys_in_disorder_or_twice_are_refused(accepted: list[Any]) -> None:
+@pytest.mark.parametrize("scorable", [[("elm", NONE), ("ash", NONE)], [("ash", ["bool", [1], b"\x80"]), ("ash", NONE)]])
+def test_keys_in_disorder_or_twice_are_refused(scorable: list[Any]) -> None:
     packer = msgpack.Packer(autoreset=False)
     packer.pack_array_header(2)
     packer.pack("Verdict")
-    packer.pack_array_header(3)
-    packer.pack_map_pairs(accepted)
-    packer.pack({})
+    packer.pack_array_header(2)
+    packer.pack_map_pairs(scorable)
     packer.pack({})
     with pytest.raises(MessageRefused, match="one proper form"):
         wire.decode_message(packer.bytes())
@@ -267,7 +266,7 @@ def test_more_than_the_limit_is_refused_unread() -> None:
     "bomb",
     [
         b"\xdd\xff\xff\xff\xff" * 20_000,  # lists of four thousand million lists
-        b"\x92\xa7Verdict\x93" + b"\xdf\xff\xff\xff\xff" * 20_000,
+        b"\x92\xa7Verdict\x92" + b"\xdf\xff\xff\xff\xff" * 20_000,
         b"\x92\xa9GrowOrder\x91\xdd\xff\xff\xff\xff" + b"\x91" * 100_000,
         b"\x92\xa7Decline\x91\xdb\xff\xff\xff\xff",
     ],

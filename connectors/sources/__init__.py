@@ -97,6 +97,9 @@ class Pulled:
     """What the report should say, such as "no recording time in this source"."""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Reason -> count, for what a source itself could not use (the parser adds its own)."""
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By input file, what it holds: resources by type, "" what is no resource; nothing: it was not read. Names of
+    files may be those of patients: they are shown to people of the site, and go nowhere else."""
     table: Path | None = None
     """A finished table (.parquet) instead of events, where the site's query or file yields that."""
 

@@ -110,6 +110,7 @@ class _Run:
         self._kinds = tuple(dict.fromkeys(one.kind for one in wanted))
         self._server = f"{settings.base_url}/{settings.address}"
         self._notes: list[str] = []
+        self._held: dict[str, Mapping[str, int]] = {}
         self._night = store.last_night() if store else None
 
     def pull(self) -> Pulled:
@@ -153,8 +154,11 @@ class _Run:
 
     def _fetch(self, job: Job, section: str) -> list[ExportPart]:
         """Download the files of one section that hold what is wanted."""
-        every = parts(job.manifest or {}, section, self._staging)
-        chosen = [part for part in every if section != "output" or part.kind in ("", *self._kinds)]
+        every = list(parts(job.manifest or {}, section, self._staging))
+        chosen = [part for part in every if section != "output" or self._may_be_wanted(part.kind)]
+        self._held |= {_name(part): {} for part in every if section == "output"}
+        if left := sorted({part.kind for part in every} - {part.kind for part in chosen}):
+            self._notes.append(f"the export has {', '.join(left)}, too, which nobody asked for: not fetched")
         read: Counter[str] = Counter()
         for part in chosen:
             counts = [other.count for other in chosen if other.kind == part.kind]
@@ -164,6 +168,10 @@ class _Run:
             self._progress(part.kind or section, read[part.kind], total)
         return chosen
 
+    def _may_be_wanted(self, told: str) -> bool:
+        """The manifest's word for a file is only a hint: nothing, or one that has a wanted type in it, is looked at."""
+        return not told or any(kind.lower() in told.lower() for kind in self._kinds)
+
     def _shelve(
         self, job: Job, manifest: dict[str, Any], output: Sequence[ExportPart], deleted: Sequence[ExportPart]
     ) -> Pulled:
@@ -172,12 +180,15 @@ class _Run:
         quarantined: Counter[str] = Counter()
         with Shelf(folder) as shelf:
             for part in output:
+                held: Counter[str] = Counter()
                 for line in lines_of(part.path):
-                    resource = from_line(line, part.kind)
+                    resource = from_line(line, part.kind if part.kind in self._kinds else "")
+                    held[resource.kind] += 1
                     if resource.kind in self._kinds:
                         shelf.put(resource)
                     elif not resource.kind:
                         quarantined["line without a resource type"] += 1
+                self._held[_name(part)] = held
             for kind, id in _deletions(deleted):
                 shelf.bury(kind, id)
             if job.since and self._store and self._night:
@@ -187,7 +198,7 @@ class _Run:
             files = shelf.close()
             counts = {kind: shelf.counts[kind] for kind in files}
         self._remember(folder, taken, job, "deleted" in manifest)
-        return Pulled(files, counts, taken, quarantined=quarantined)
+        return Pulled(files, counts, taken, quarantined=quarantined, held=self._held)
 
     def _remember(self, folder: Path, taken: datetime | None, job: Job, tells_deletions: bool) -> None:
         """Make tonight's folder the one on which tomorrow's export is laid."""
@@ -208,6 +219,11 @@ class _Run:
                 holds={kind: kept.holds[kind] for kind in self._kinds} if kept else described(self._wanted),
             )
         )
+
+
+def _name(part: ExportPart) -> str:
+    """What people see of a file: its place in the export; its address may hold a token."""
+    return f"{part.path.stem.removeprefix('part-')} ({part.kind or 'no type told'})"
 
 
 class _Meter:

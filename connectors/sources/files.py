@@ -1,24 +1,19 @@
 """Files that are there already: NDJSON (also .gz) and bundles with FHIR resources, or a finished table (CSV, Parquet).
 
-NDJSON files that are named after a resource type are used where they are. Bundles and files with several types are
-unpacked into staging first.
+What a file holds is told by its content. NDJSON files of one resource type are used where they are; bundles and files
+with several types are unpacked into staging first. Every file of the folder is told, also one that is of no use.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import re
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from io import BufferedIOBase
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import BinaryIO, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spinney.connectors.fhir.shelf import lines_in
+from spinney.connectors.fhir.contents import NO_RESOURCE, Contents, contents_of, unpacked
 from spinney.connectors.sources import (
     Progress,
     Pulled,
@@ -34,13 +29,11 @@ from spinney.errors import SourceFailed
 
 NDJSON = (".ndjson", ".jsonl", ".ndjson.gz", ".jsonl.gz")
 BUNDLES = (".json", ".json.gz")
-LARGEST_BUNDLE = 64 * 2**20  # in memory it is some eight times as large
 TABLES = (".csv", ".csv.gz", ".parquet")
-TYPE = re.compile(r"(?:^|[._-])([A-Z][A-Za-z]+)(?=[._-]|$)")
 
 
 STARTER = """\
-# FHIR resources in a folder: NDJSON (also .gz) named after their type, or bundles. For a finished table write
+# FHIR resources in a folder: NDJSON (also .gz) or bundles, whatever the files are called. For a finished table write
 # `table: cohort.csv` (or .parquet) instead of `path`.
 source:
   kind: files
@@ -99,40 +92,53 @@ class Files:
         refuse_tables(wanted, "`table`, not `path`")
         kinds = {one.kind for one in wanted}
         files: dict[str, list[Path]] = {kind: [] for kind in sorted(kinds)}
-        others = []
-        for path in _paths(self.settings.path or Path()):
-            kind = resource_kind(path)
-            if kind in kinds:
-                files[kind].append(path)
-            elif kind is None:
-                others.append(path)
-        with _Unpacked(staging, kinds, progress) as unpacked:
-            for path in others:
-                unpacked.add(path)
-        for kind, path in unpacked.files.items():
+        held: dict[str, dict[str, int]] = {}
+        with _Unpacking(staging, kinds, progress) as unpacking:
+            for path in _paths(self.settings.path or Path()):
+                readable = path.is_file() and path.name.endswith(NDJSON + BUNDLES)
+                contents = contents_of(path) if readable else Contents()
+                held[path.name] = dict(contents.holds)
+                if contents.only is not None and contents.only in kinds:
+                    files[contents.only].append(path)
+                elif kinds & contents.holds.keys():
+                    unpacking.add(path)
+                else:
+                    unpacking.broken += contents.holds[NO_RESOURCE]
+        for kind, path in unpacking.files.items():
             files[kind].append(path)
         if not any(files.values()):
-            raise SourceFailed(f"{self.settings.path} holds no {' or '.join(sorted(kinds))}; look at path in site.yaml")
-        quarantined = {"not a FHIR resource": unpacked.broken} if unpacked.broken else {}
-        return Pulled({kind: tuple(paths) for kind, paths in files.items() if paths}, quarantined=quarantined)
+            raise SourceFailed(
+                f"{self.settings.path} holds no {_either(kinds)}{_instead(held)}; look at path in site.yaml"
+            )
+        quarantined = {"not a FHIR resource": unpacking.broken} if unpacking.broken else {}
+        return Pulled(
+            {kind: tuple(paths) for kind, paths in files.items() if paths}, quarantined=quarantined, held=held
+        )
 
 
-def resource_kind(path: Path) -> str | None:
-    """The resource type in the name of an NDJSON file, such as Observation.000.ndjson.gz; None: not told."""
-    if not path.name.endswith(NDJSON):
-        return None
-    found = TYPE.findall(path.name.removesuffix(".gz").rpartition(".")[0])
-    return found[0] if len(found) == 1 else None
+def _either(kinds: set[str]) -> str:
+    return " or ".join(sorted(kinds))
 
 
-class _Unpacked:
+def _instead(held: Mapping[str, Mapping[str, int]]) -> str:
+    """What is there, where what is wanted is not. No names: they may be those of patients."""
+    counts: Counter[str] = Counter()
+    for holds in held.values():
+        counts.update({kind or "things that are no FHIR resource": number for kind, number in holds.items()})
+    unknown = sum(not holds for holds in held.values())
+    words = [f"{number:,} {kind}" for kind, number in counts.most_common(5)]
+    words += [f"{unknown:,} files whose content is unknown"] if unknown else []
+    return f", but {', '.join(words)}" if words else ""
+
+
+class _Unpacking:
     """Resources of bundles and mixed files, sorted by type into staging."""
 
     def __init__(self, staging: Path, kinds: set[str], progress: Progress) -> None:
         self._staging, self._kinds, self._progress = staging, kinds, progress
         self._open: dict[str, BinaryIO] = {}
+        self._written: Counter[str] = Counter()
         self.files: dict[str, Path] = {}
-        self.read: Counter[str] = Counter()
         self.broken = 0
 
     def __enter__(self) -> Self:
@@ -143,64 +149,23 @@ class _Unpacked:
             file.close()
 
     def add(self, path: Path) -> None:
-        for resource in self._resources(path):
-            kind = resource.get("resourceType")
-            if not isinstance(kind, str) or kind not in self._kinds:
+        for kind, line in unpacked(path):
+            if kind == NO_RESOURCE:
+                self.broken += 1
+            if kind not in self._kinds:
                 continue
             if kind not in self._open:
                 self.files[kind] = self._staging / f"{kind}.unpacked.ndjson"
                 self._open[kind] = self.files[kind].open("wb")
-            self._open[kind].write(json.dumps(resource, separators=(",", ":")).encode() + b"\n")
-            self.read[kind] += 1
-            if self.read[kind] % 10_000 == 0:
-                self._progress(kind, self.read[kind], None)
-
-    def _resources(self, path: Path) -> Iterator[Mapping[str, Any]]:
-        try:
-            with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-                texts = lines_in(file) if path.name.endswith(NDJSON) else iter([_whole(file, path)])
-                for text in texts:
-                    try:
-                        yield from _inside(json.loads(text))
-                    except (ValueError, RecursionError):  # no JSON, or one that nests without end
-                        self.broken += 1
-        except (OSError, EOFError, zlib.error):
-            raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
-
-
-def _whole(file: BufferedIOBase, path: Path) -> bytes:
-    """A bundle, if it is not too large; what is packed is unpacked no further than that."""
-    content = file.read(LARGEST_BUNDLE + 1)
-    if len(content) > LARGEST_BUNDLE:
-        raise SourceFailed(
-            f"{path.name} is larger than {LARGEST_BUNDLE // 2**20} MiB unpacked, and a bundle is read as a whole; "
-            "split it, or write NDJSON, which is streamed"
-        )
-    return content
-
-
-def _inside(content: Any) -> Iterator[Mapping[str, Any]]:
-    """The resources of a bundle, a list or a single resource. An entry without an id takes it from its address."""
-    if isinstance(content, list):
-        for one in content:
-            yield from _inside(one)
-    elif isinstance(content, dict) and content.get("resourceType") == "Bundle":
-        entries = content.get("entry")
-        for entry in entries if isinstance(entries, list) else ():
-            resource = entry.get("resource") if isinstance(entry, dict) else None
-            if isinstance(resource, dict):
-                address = str(entry.get("fullUrl") or "")
-                name = re.split(r"[/:]", address)[-1]
-                yield resource if "id" in resource or not name else {**resource, "id": name}
-    elif isinstance(content, dict):
-        yield content
-    else:
-        raise ValueError("no resource")
+            self._open[kind].write(line + b"\n")
+            self._written[kind] += 1
+            if self._written[kind] % 10_000 == 0:
+                self._progress(kind, self._written[kind], None)
 
 
 def _paths(path: Path) -> list[Path]:
     if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.is_file() and file.name.endswith(NDJSON + BUNDLES))
+        return sorted(path.iterdir())
     return [_existing(path, NDJSON + BUNDLES)]
 
 

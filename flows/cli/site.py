@@ -85,11 +85,11 @@ def _completed(answers: Answers) -> dict[str, str]:
 @site_option
 @click.option("--sample", help="Only index events of the last 90d (or another time), or from a day on: 2024-01-31.")
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-@click.pass_context
-def check(ctx: click.Context, study_file: Path, site_file: Path, sample: str | None, as_json: bool) -> None:
+def check(study_file: Path, site_file: Path, sample: str | None, as_json: bool) -> None:
     """Connect, pull the cohort, validate it, and show what it looks like and what would leave the house.
 
-    Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder.
+    Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder. A
+    cohort that is refused is shown as far as it came, with all notes.
     """
     from spinney.configuration.site import read_site
     from spinney.configuration.study_file import read_study
@@ -99,11 +99,10 @@ def check(ctx: click.Context, study_file: Path, site_file: Path, sample: str | N
     looked = look(_sampled(study, sample) if sample else study, read_site(site_file))
     if as_json:
         click.echo(json.dumps(as_data(looked), indent=2, allow_nan=False))
-        if looked.checked.quality.failures("critical"):
-            ctx.exit(2)
     else:
         show(looked)
-        looked.checked.quality.require()
+    if looked.refused is not None:
+        raise looked.refused
 
 
 def _sampled(study: Study, sample: str) -> Study:

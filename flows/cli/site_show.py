@@ -17,17 +17,31 @@ from rich.text import Text
 from spinney.cohort.check_result import CheckResult, check_cohort
 from spinney.cohort.encoded import encode_table
 from spinney.cohort.pull import pull
-from spinney.cohort.pull_report import PullResult
+from spinney.cohort.pull_report import PullReport
 from spinney.cohort.summary import FeatureSummary, summarise
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.great_expectations.quality import QualityReport
-from spinney.errors import Declined
+from spinney.errors import CohortRejected, Declined, SourceFailed, SpinneyError
+from spinney.flows.cli.site_losses import feature_lines, file_lines, kind_lines
 from spinney.rows.cohort import Cohort
+from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.describe import characteristic_vector, rounded_rows, vector_names
 from spinney.rows.parts import Part
 from spinney.study.study import Study
 
-NARROWEST = 100
+NARROWEST = 80
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A cohort that could be made."""
+
+    cohort: CohortRef
+    features: tuple[FeatureSummary, ...]
+    checked: CheckResult
+    vector: dict[str, float | None] | str
+    """By column; or why there is none."""
+    leaves: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -35,32 +49,36 @@ class Looked:
     """What there is to show."""
 
     study: Study
-    pulled: PullResult
-    features: tuple[FeatureSummary, ...]
-    checked: CheckResult
-    vector: dict[str, float | None] | str
-    """By column; or why there is none."""
-    leaves: tuple[str, ...]
+    report: PullReport
+    seen: Seen | None
+    """None: it came to no cohort."""
+    refused: SpinneyError | None
+    """Why this site would stay out of a round tonight."""
     seconds: float
 
 
 def look(study: Study, site: SiteSettings) -> Looked:
     """Pull the cohort and find out everything about it; nothing is sent."""
-    start = time.monotonic()
-    with PullProgress() as progress:
-        pulled = pull(study, site.pull_plan(study.name), progress=progress)
+    start, report = time.monotonic(), PullReport()
+    try:
+        with PullProgress() as progress:
+            cohort = pull(study, site.pull_plan(study.name), progress=progress, report=report).cohort
+    except (CohortRejected, SourceFailed) as refused:
+        return Looked(study, report, None, refused, time.monotonic() - start)
     seconds = time.monotonic() - start
-    checked = check_cohort(site.home, study, pulled.cohort, pulled.report)
-    training = encode_table(site.vault, pulled.cohort, study).rows(Part.TRAINING)
-    return Looked(
-        study,
-        pulled,
-        summarise(site.vault.read(pulled.cohort), study),
-        checked,
-        _vector(training, study),
-        what_leaves(study, len(training)),
-        seconds,
-    )
+    checked = check_cohort(site.home, study, cohort, report)
+    training = encode_table(site.vault, cohort, study).rows(Part.TRAINING)
+    features = summarise(site.vault.read(cohort), study)
+    seen = Seen(cohort, features, checked, _vector(training, study), what_leaves(study, len(training)))
+    return Looked(study, report, seen, _refused(checked), seconds)
+
+
+def _refused(checked: CheckResult) -> CohortRejected | None:
+    try:
+        checked.quality.require()
+    except CohortRejected as refused:
+        return refused
+    return None
 
 
 def _vector(training: Cohort, study: Study) -> dict[str, float | None] | str:
@@ -136,26 +154,37 @@ class PullProgress:
 
 def as_data(looked: Looked) -> dict[str, Any]:
     """Everything as plain data for scripts."""
-    report, cohort = looked.pulled.report, looked.pulled.cohort
+    report, seen = looked.report, looked.seen
+    of_cohort = None if seen is None else {"rows": seen.cohort.rows, "digest": seen.cohort.digest}
     return {
         "study": looked.study.name,
         "study_digest": looked.study.digest,
-        "cohort": {"rows": cohort.rows, "digest": cohort.digest, "watermark": _moment(cohort.watermark)},
+        "takes_part": looked.refused is None and seen is not None and not isinstance(seen.vector, str),
+        "refused": None if looked.refused is None else str(looked.refused),
+        "cohort": of_cohort and {**of_cohort, "watermark": _moment(report.watermark)},
         "positive": report.positive,
         "unripe": report.unripe,
         "index_events": report.index_events,
         "left_out": dict(report.left_out),
+        "files": [{"file": name, "holds": dict(holds)} for name, holds in report.files.items()],
         "read": dict(report.read),
         "quarantine": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.quarantined.items())],
         "unused": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.unused.items())],
-        "features": [asdict(feature) for feature in looked.features],
-        "quality": [asdict(result) for result in looked.checked.quality.results],
-        "takes_part": not looked.checked.quality.failures("critical") and not isinstance(looked.vector, str),
-        "drift": list(looked.checked.drift.warnings) if looked.checked.drift else None,
-        "vector": looked.vector,
-        "leaves": list(looked.leaves),
+        "found": dict(report.found),
+        "lost": [{"feature": f, "reason": r, "count": n} for (f, r), n in sorted(report.lost.items())],
         "notes": [*report.notes, *report.quoting],
-        "data_docs": str(looked.checked.docs),
+        **(_seen_as_data(seen) if seen else {}),
+    }
+
+
+def _seen_as_data(seen: Seen) -> dict[str, Any]:
+    return {
+        "features": [asdict(feature) for feature in seen.features],
+        "quality": [asdict(result) for result in seen.checked.quality.results],
+        "drift": list(seen.checked.drift.warnings) if seen.checked.drift else None,
+        "vector": seen.vector,
+        "leaves": list(seen.leaves),
+        "data_docs": str(seen.checked.docs),
     }
 
 
@@ -164,27 +193,36 @@ def _moment(moment: Any) -> str | None:
 
 
 def show(looked: Looked) -> None:
-    """Everything for people."""
+    """Everything for people; nothing where nothing was read: the error says it all."""
+    report, seen = looked.report, looked.seen
+    read = report.read.total()
+    if not read:
+        return
     console = Console(highlight=False)
     console.width = max(console.width, NARROWEST)  # a cut table tells nothing
-    report = looked.pulled.report
-    read = report.read.total()
     speed = f"{read / max(looked.seconds, 0.001):,.0f} rows/s"
     console.print(
         f"{looked.study.name}: {report.rows:,} rows, {report.positive:,} of them yes, and {report.unripe:,} whose "
         f"outcome is still open.\n{read:,} rows read ({speed}); data up to {_moment(report.watermark) or 'unknown'}."
     )
+    if report.files:
+        _show_lines(console, "files", file_lines(report))
+    _show_lines(console, "read, by resource type", kind_lines(report))
     _show_counts(console, "index events left out", dict(report.left_out))
-    _show_counts(console, "quarantine", {f"{kind}: {why}": n for (kind, why), n in report.quarantined.items()})
-    console.print(_feature_table(looked.features))
-    _show_vector(console, looked.vector)
-    _show_lines(console, "a round would send (this command sends nothing)", looked.leaves)
+    if lost := feature_lines(report):
+        _show_lines(console, "lost, by feature", lost)
+    if seen is not None:
+        console.print(_feature_table(seen.features))
+        _show_vector(console, seen.vector)
+        _show_lines(console, "a round would send (this command sends nothing)", seen.leaves)
     if notes := [*report.notes, *report.quoting]:
         _show_lines(console, "notes", notes)
-    if looked.checked.drift is not None:
-        _show_lines(console, "compared with the last cohort", looked.checked.drift.warnings or ["nothing moved"])
-    _show_lines(console, _kept(looked.checked.quality), _failures(looked.checked.quality))
-    console.print(f"Data Docs: {_from_here(looked.checked.docs)}", soft_wrap=True, markup=False)
+    if seen is None:
+        return
+    if seen.checked.drift is not None:
+        _show_lines(console, "compared with the last cohort", seen.checked.drift.warnings or ["nothing moved"])
+    _show_lines(console, _kept(seen.checked.quality), _failures(seen.checked.quality))
+    console.print(f"Data Docs: {_from_here(seen.checked.docs)}", soft_wrap=True, markup=False)
 
 
 def _from_here(path: Path) -> Path:

@@ -173,7 +173,7 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
         CASE {_envelope_reasons(kind)} WHEN older THEN {text(OLDER)}
             WHEN drug_key IS NULL AND part.code IS NULL AND starts_with(drug_reference, '#') IS false
                 THEN 'its Medication is not there'
-            {_EVENT_REASONS} END AS reason
+            {_EVENT_REASONS} {_INVALID} END AS reason
     FROM counted
     """
 
@@ -210,10 +210,11 @@ def _envelope_reasons(kind: str) -> str:
     return f"""
             WHEN resourceType IS NULL THEN 'not a FHIR resource'
             WHEN resourceType <> {text(kind)} THEN 'another resource type'
-            WHEN id IS NULL THEN 'no id'
-            WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"""
+            WHEN id IS NULL THEN 'no id'"""
 
 
+# What a validator says of a resource, after all that says more.
+_INVALID = "WHEN id IN (SELECT id FROM invalid) THEN 'not valid FHIR'"
 _EVENT_REASONS = f"""
             WHEN patient IS NULL THEN 'no subject'
             WHEN time_text IS NULL AND "time" IS NULL AND encounter IS NOT NULL
@@ -233,6 +234,7 @@ def _patients_from_fhir(resources: str) -> str:
         CASE {_envelope_reasons("Patient")}
             WHEN birthDate IS NOT NULL AND calendar_day(birthDate) IS NULL THEN 'broken date'
             WHEN broken(deceasedDateTime) THEN 'broken date'
+            {_INVALID}
         END AS reason
     FROM {resources}
     """

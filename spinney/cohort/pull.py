@@ -54,9 +54,20 @@ class PullPlan:
     """In bytes of memory."""
 
 
-def pull(study: Study, plan: PullPlan, *, now: datetime | None = None, progress: Progress | None = None) -> PullResult:
-    """Pull a site's cohort. `now` is when the data end at the latest."""
-    with _pulled(study, plan, now, progress) as (ripe, still_open, report):
+def pull(
+    study: Study,
+    plan: PullPlan,
+    *,
+    now: datetime | None = None,
+    progress: Progress | None = None,
+    report: PullReport | None = None,
+) -> PullResult:
+    """Pull a site's cohort. `now` is when the data end at the latest.
+
+    A report that is given is filled as far as the pull gets, also where it ends in CohortRejected or SourceFailed.
+    """
+    report = PullReport() if report is None else report
+    with _pulled(study, plan, now, report, progress) as (ripe, still_open):
         cohort, unripe = _kept(ripe, still_open, study, plan.vault, report)
         if cohort is None:
             raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
@@ -67,7 +78,8 @@ def pull_open(study: Study, plan: PullPlan, *, now: datetime | None = None) -> O
     """Pull the rows to be scored, and keep who they are until their scores are written back."""
     if plan.table_columns and None in plan.table_columns:
         raise SourceFailed("scores belong to a patient and a time; name patient_column and index_time_column")
-    with _pulled(study, plan, now, None) as (ripe, still_open, report):
+    report = PullReport()
+    with _pulled(study, plan, now, report) as (ripe, still_open):
         Handover(plan.vault, study.name).keep_identifiers(still_open["patient"])
         cohort, unripe = _kept(ripe, still_open, study, plan.vault, report)
     return OpenRows(unripe, cohort, report)
@@ -75,15 +87,15 @@ def pull_open(study: Study, plan: PullPlan, *, now: datetime | None = None) -> O
 
 @contextmanager
 def _pulled(
-    study: Study, plan: PullPlan, now: datetime | None, progress: Progress | None
-) -> Iterator[tuple[pa.Table, pa.Table, PullReport]]:
+    study: Study, plan: PullPlan, now: datetime | None, report: PullReport, progress: Progress | None = None
+) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The ripe rows and those that are still open, while what they were made from is still there."""
     now = (now or datetime.now(UTC)).astimezone(UTC)
-    report = PullReport()
     with plan.vault.staging(study.name) as staging:
         tell = progress or (lambda *_: None)
         pulled = plan.source.pull(_wanted(study, plan, now), staging, tell)
         report.notes += pulled.notes
+        report.files.update(pulled.held)
         report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
         try:
             table = _table(study, plan, pulled, _emptied(staging / "work"), now, report, tell)
@@ -95,7 +107,7 @@ def _pulled(
             table = _imputed(table, study, plan.vault, report)
         halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
         del table  # it may be large
-        yield *halves, report
+        yield halves
 
 
 def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:
@@ -124,12 +136,8 @@ def _table(
         report.read.update(staged.read)
         report.quarantined.update(staged.quarantined)
         study = matched(bench, staged.events, plan.maps.codes, study)
-        relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant")
-        report.quarantined.update(relevant.quarantined)
-        report.unused, report.unrecorded = relevant.left_out, relevant.unrecorded
-        report.watermark = relevant.watermark
-        report.quoting = relevant.quoting
-        report.notes += [*relevant.notes, *_without_recording_time(relevant.unrecorded)]
+        relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant", report)
+        report.notes += _without_recording_time(report.unrecorded)
         built = build(bench, relevant, study, plan.largest_table)
         report.index_events, report.left_out = built.index_events, built.left_out
         if built.strangers:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from spinney.rows.cohort_ref import CohortRef
+
+TERMINAL_ONLY = frozenset({"quoting", "files"})
 
 
 @dataclass
@@ -22,6 +25,10 @@ class PullReport:
     """(kind, reason) -> how many were set aside because they are wrong."""
     unused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(kind, reason) -> events that are right, but don't count."""
+    found: Counter[str] = field(default_factory=Counter)
+    """Feature -> events that count for it, whether or not they are in somebody's window."""
+    lost: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(feature, reason) -> events that would count for it, were it not for the reason."""
     unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Kind -> events without a recording time, of all."""
     index_events: int = 0
@@ -36,13 +43,16 @@ class PullReport:
     notes: list[str] = field(default_factory=list)
     quoting: list[str] = field(default_factory=list)
     """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
+    files: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    """Input file -> resources by type, "" what is no resource; nothing: not read. Names may be those of patients, so
+    these, too, are for the terminal."""
 
     def plain(self) -> dict[str, Any]:
         """The report as plain values, for JSON and for logs."""
         return {
             name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
             for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
-            if name != "quoting"
+            if name not in TERMINAL_ONLY
         }
 
     @property

@@ -91,6 +91,7 @@ class FhirTraps:
     wrong_count: bool = False
     counted: bool = True
     truncated: bool = False  # every file ends in the middle of a line, every time
+    calls: dict[str, str] = field(default_factory=dict)  # type -> what the manifest calls it
     expired_links: int = 0  # so many downloads answer 404
     deletable: bool = True
     needs_token: bool = False
@@ -335,7 +336,7 @@ class Handler(BaseHTTPRequestHandler):
             manifest["transactionTime"] = traps.transaction_time
         for kind, found in export["files"].items():
             for start in range(0, len(found), traps.lines_per_file):
-                item: Json = {"type": kind, "url": f"{host}/files/{name}/{kind}/{start}"}
+                item: Json = {"type": traps.calls.get(kind, kind), "url": f"{host}/files/{name}/{kind}/{start}"}
                 if traps.counted:
                     item["count"] = len(found[start : start + traps.lines_per_file]) + traps.wrong_count
                 manifest["output"].append(item)

@@ -78,6 +78,34 @@ def test_error_files_are_reported_as_counts_without_their_texts(server: FhirTrap
     assert pull(server).notes == ("the server reports trouble with its export: 2 error, 1 warning",)
 
 
+def test_every_file_of_the_export_is_told_with_what_it_holds(server: FhirTraps, pull: Puller) -> None:
+    held = pull(server).held
+    assert held == {
+        "output-00000 (Patient)": {"Patient": 3},
+        "output-00001 (Observation)": {"Observation": 100},
+        "output-00002 (Observation)": {"Observation": 100},
+        "output-00003 (Observation)": {"Observation": 50},
+    }
+
+
+@pytest.mark.parametrize("told", ["ExportObservation", "observation", ""])
+def test_what_a_file_holds_is_told_by_its_content_and_not_by_the_manifest(
+    server: FhirTraps, pull: Puller, told: str
+) -> None:
+    server.calls = {"Observation": told}
+    pulled = pull(server)
+    assert read(pulled) == server.store["Observation"]
+    assert pulled.held[f"output-00001 ({told or 'no type told'})"] == {"Observation": 100}
+
+
+def test_a_file_that_nobody_asked_for_is_named_and_not_fetched(server: FhirTraps, pull: Puller) -> None:
+    server.calls = {"Observation": "Group"}
+    pulled = pull(server)
+    assert "the export has Group, too, which nobody asked for: not fetched" in pulled.notes
+    assert pulled.held["output-00001 (Group)"] == {}
+    assert not any("/files/e1/Observation" in one.path for one in server.requests)
+
+
 def test_the_studys_codes_are_asked_for_and_a_server_that_cannot_filter_sends_all(
     server: FhirTraps, pull: Puller
 ) -> None:

@@ -1,4 +1,4 @@
-"""Files as a source: NDJSON by name, bundles, mixed files, and what is said when there is nothing."""
+"""Files as a source: NDJSON by its content, bundles, mixed files, and what is said when there is nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from spinney.connectors.sources import TABLE, Pulled, Wanted
-from spinney.connectors.sources.files import Files, FilesSettings, resource_kind
+from spinney.connectors.sources.files import Files, FilesSettings
 from spinney.errors import SourceFailed
 from tests.made_up import observation, patient, write
 
@@ -23,21 +23,47 @@ def pull(path: Path, staging: Path) -> Pulled:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("Observation.ndjson", "Observation"),
-        ("Observation.000.ndjson.gz", "Observation"),
-        ("1-Observation.jsonl", "Observation"),
-        ("MedicationRequest_2.ndjson", "MedicationRequest"),
-        ("export.ndjson", None),
-        ("Observation.json", None),
-    ],
+    "name", ["ExportObservation.ndjson.gz", "ObservationVitalSignsED.ndjson", "Patient.ndjson", "1.jsonl", "x.json"]
 )
-def test_the_name_of_a_file_tells_its_resource_type(name: str, kind: str | None) -> None:
-    assert resource_kind(Path(name)) == kind
+def test_what_a_file_holds_is_told_by_its_content_and_not_by_its_name(tmp_path: Path, name: str) -> None:
+    lines = "".join(json.dumps(observation("2023-01-01", 1.0)) + "\n" for _ in range(3)).encode()
+    (tmp_path / name).write_bytes(gzip.compress(lines) if name.endswith("gz") else lines)
+    pulled = pull(tmp_path, tmp_path / "staging")
+    assert pulled.files == {"Observation": (tmp_path / name,)}
+    assert pulled.held[name] == {"Observation": 3}
 
 
-def test_files_named_after_a_type_are_used_where_they_are(tmp_path: Path) -> None:
+def test_every_file_of_the_folder_is_told_with_what_it_holds(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", [patient(), observation("2023-01-01", 1.0)])
+    (folder / "Group.ndjson").write_text('{"resourceType": "Group"}\n')
+    (folder / "log.ndjson").write_text('{"level": "info"}\n{"level": "info"}\n')
+    (folder / "empty.ndjson").touch()
+    (folder / "labs.xlsx").write_bytes(b"PK")
+    (folder / "older").mkdir()
+    assert pull(folder, tmp_path / "staging").held == {
+        "Group.ndjson": {"Group": 1},
+        "Observation.ndjson": {"Observation": 1},
+        "Patient.ndjson": {"Patient": 1},
+        "empty.ndjson": {},
+        "labs.xlsx": {},
+        "log.ndjson": {"": 2},
+        "older": {},
+    }
+
+
+def test_a_folder_without_what_is_asked_for_says_what_it_has_instead(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "Observation.ndjson").write_text('{"resourceType": "Group"}\n' * 2)
+    (folder / "Patient-Meier.csv").touch()
+    with pytest.raises(
+        SourceFailed, match=r"holds no .*, but 2 Group, 1 files whose content is unknown; look at"
+    ) as no:
+        pull(folder, tmp_path / "staging")
+    assert "Meier" not in str(no.value)
+
+
+def test_files_of_one_type_are_used_where_they_are(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [patient(), observation("2023-01-01", 1.0)])
     (folder / "Group.ndjson").write_text("{}")
     pulled = pull(folder, tmp_path / "staging")
@@ -52,11 +78,12 @@ def test_bundles_and_mixed_files_are_unpacked_by_type(tmp_path: Path) -> None:
     }
     with gzip.open(tmp_path / "bundle.json.gz", "wt") as file:
         json.dump(bundle, file)
-    (tmp_path / "export.ndjson").write_text(f'{json.dumps(patient("ann"))}\n{{"resourceType": "Obs\n')
+    lines = [json.dumps(one) for one in (patient("ann"), observation("2023-01-01", 1.0))]
+    (tmp_path / "export.ndjson").write_text("\n".join([*lines, '{"resourceType": "Obs']))
     pulled = pull(tmp_path, tmp_path / "staging")
     people = [json.loads(line) for line in pulled.files["Patient"][0].read_text().splitlines()]
     assert sorted(one["id"] for one in people) == ["ann", "bob"]
-    assert len(pulled.files["Observation"][0].read_text().splitlines()) == 1
+    assert len(pulled.files["Observation"][0].read_text().splitlines()) == 2
     assert pulled.quarantined == {"not a FHIR resource": 1}
 
 
@@ -88,6 +115,7 @@ def test_a_folder_and_a_table_at_once_are_refused(tmp_path: Path) -> None:
 
 def test_a_bundle_that_does_not_fit_into_memory_is_refused_however_small_it_is_packed(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb.json.gz", "wb") as file:
+        file.write(b"[")
         for _ in range(65):
             file.write(b" " * 2**20)
     with pytest.raises(SourceFailed, match=r"bomb\.json\.gz is larger than 64 MiB unpacked.*write NDJSON"):

@@ -257,7 +257,8 @@ def test_a_unit_that_nobody_knows_is_named_and_set_aside(folder: Path) -> None:
     (folder / "fhir" / "Observation.ndjson").unlink()
     write(folder / "fhir", [one for one in resources("stones") if one["resourceType"] == "Observation"])
     answer = spinney("site", "check", "study.yaml")
-    assert "quarantine: Observation: unknown unit 32" in answer.stdout
+    assert "Observation: 32; in quarantine: unknown unit 32" in answer.stdout
+    assert "weight: 0 count; unknown unit 32" in answer.stdout
     assert "LOINC 29463-7: 32 values in stones, not kg (unknown unit); map it under units in site.yaml" in answer.stdout
     assert "critical: at most 5% of what was read is in quarantine (32 of 133 fail)" in answer.stdout
     assert answer.exit_code == 2

@@ -83,3 +83,73 @@ def test_a_critical_rule_is_shown_and_is_an_error(folder: Path) -> None:
     scripts = spinney("site", "check", "study.yaml", "--json")
     assert scripts.exit_code == 2
     assert json.loads(scripts.stdout)["takes_part"] is False
+    assert json.loads(scripts.stdout)["refused"] == answer.stderr.strip()
+
+
+def spoilt(folder: Path, kind: str, *replacements: tuple[str, str]) -> None:
+    """The same file with other words in it."""
+    path = folder / "fhir" / f"{kind}.ndjson"
+    text = path.read_text()
+    for old, new in replacements:
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def rejected(folder: Path, study: str = STUDY) -> str:
+    """What is told of a cohort of which nothing is left: people and scripts are told the same."""
+    (folder / "study.yaml").write_text(study)
+    answer, scripts = (spinney("site", "check", "study.yaml", *more) for more in ([], ["--json"]))
+    assert answer.exit_code == scripts.exit_code == 2
+    found = json.loads(scripts.stdout)
+    assert (found["takes_part"], found["cohort"]) == (False, None)
+    assert found["refused"] == answer.stderr.strip() == scripts.stderr.strip()
+    for note in found["notes"]:
+        assert f"  {note}\n" in answer.stdout
+    return answer.stdout
+
+
+NEEDS_WEIGHT = STUDY.replace("cohort:\n", "cohort:\n  eligible: {values: [weight]}\n")
+
+
+def test_a_cohort_that_is_rejected_because_units_are_missing_says_so(folder: Path) -> None:
+    spoilt(folder, "Observation", (', "code": "kg"', ""))
+    told = rejected(folder, NEEDS_WEIGHT)
+    assert "LOINC 29463-7: 32 values without a unit; say which in site.yaml under assumed_units" in told
+    assert "weight: 0 count; no unit 32" in told
+
+
+def test_a_cohort_that_is_rejected_because_birth_dates_are_written_otherwise_says_so(folder: Path) -> None:
+    spoilt(folder, "Patient", *((f"19{year}-01-01", f"01.01.19{year}") for year in range(40, 80)))
+    told = rejected(folder, STUDY.replace("cohort:\n", "cohort:\n  eligible: {age: [18, 120]}\n"))
+    assert "Patient: 40 of 40 set aside, broken date; dates are written 2024-01-31, with or without a time" in told
+    assert "index events left out: age unknown 60" in told
+
+
+def test_a_cohort_that_is_rejected_because_nobody_asks_for_patients_says_so(folder: Path) -> None:
+    (folder / "fhir" / "Patient.ndjson").unlink()
+    told = rejected(folder, STUDY.replace("cohort:\n", "cohort:\n  eligible: {age: [18, 120]}\n"))
+    assert "Patient: none in this source, so nobody's age and sex are known" in told
+
+
+def test_a_cohort_that_is_rejected_because_all_dates_are_in_the_future_says_so(folder: Path) -> None:
+    for kind in ("Encounter", "Observation"):
+        spoilt(folder, kind, ("2023-", "2923-"))
+    told = rejected(folder)
+    assert "Encounter: 61 of 61 are in the future; if the source shifts its dates, say" in told
+    assert "Observation: 32; not used: in the future 32" in told
+    assert "weight: 0 count; in the future 32" in told
+
+
+def test_a_cohort_that_is_rejected_for_want_of_index_events_shows_the_classes_that_the_source_has(folder: Path) -> None:
+    spoilt(folder, "Encounter", ('"IMP"', '"inpatient"'))
+    told = rejected(folder)
+    assert "index events: 0 of 61 encounters (61 another class); classes in your data: inpatient (60), AMB (1)" in told
+
+
+def test_every_file_is_shown_with_what_it_holds(folder: Path) -> None:
+    (folder / "fhir" / "Group.ndjson").write_text('{"resourceType": "Group"}\n')
+    (folder / "fhir" / "readme.txt").touch()
+    told = spinney("site", "check", "study.yaml").stdout
+    assert "  Group.ndjson: 1 Group (not asked for)\n" in told
+    assert "  Observation.ndjson: 32 Observation\n" in told
+    assert "  readme.txt: not read: its content is unknown here\n" in told

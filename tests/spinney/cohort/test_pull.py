@@ -97,7 +97,7 @@ def test_a_resource_that_is_larger_than_most_counts_like_any_other(tmp_path: Pat
 def test_what_is_found_wanting_is_noted(tmp_path: Path) -> None:
     lines = [STAY, RIPENER, observation("2023-01-05", valueString="heavy")]
     notes = pulled(tmp_path, study(), lines).report.notes
-    assert "Patient: none in this source" in notes
+    assert "Patient: none in this source, so nobody's age and sex are known" in notes
     assert "1 index events are of patients whom the source does not describe" in notes
     assert "LOINC 29463-7: 1 observations, but none has a number" in notes
 

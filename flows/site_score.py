@@ -26,10 +26,11 @@ class SiteScoreInput(Settings):
 def site_score(run: SiteScoreInput = SiteScoreInput()) -> dict[str, int | str]:  # noqa: B008 (Prefect draws its form from it)
     """Pull the open rows, apply the champion, write back, forget who they are."""
     with guarded():
-        night = score_night_of(site_named(run.site), run.study)
+        site = site_named(run.site)
+        night = score_night_of(site, run.study)
         rename_run(night.study.name, "scores", night.site)
         with night.alone():
-            rows = pull_open_rows(night)
+            rows = pull_open_rows(site, night)
             said = apply_champion(night, rows)
             result: dict[str, int | str] = {
                 "model": said.source.model,

@@ -8,20 +8,25 @@ from prefect.logging import get_run_logger
 from spinney.cohort.check_result import CheckResult
 from spinney.cohort.encoded import write_encoded
 from spinney.cohort.pull import pull
-from spinney.cohort.pull_report import PullResult
+from spinney.cohort.pull_report import PullReport, PullResult
 from spinney.configuration.site import SiteSettings
 from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 from spinney.tasks.artifacts import show_quality
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
+from spinney.tasks.site import honour_objections
 
 
 @task(task_run_name="pull the cohort of {study.name}", **TRANSIENT, **NO_TRACE)
 @guards_patients
 def pull_cohort(site: SiteSettings, study: Study) -> PullResult:
     """Pull the cohort into the vault. Secrets are read from the environment here, and nowhere else."""
-    result = pull(study, site.pull_plan(study.name))
+    report = PullReport()
+    try:
+        result = pull(study, site.pull_plan(study.name), report=report)
+    finally:
+        honour_objections(site, study, report.objections)
     for note in result.report.for_logs:
         get_run_logger().info(note)
     return result

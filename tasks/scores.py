@@ -16,16 +16,17 @@ from spinney.study.study import Study
 from spinney.tasks.artifacts import artifact_key
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
-from spinney.tasks.site import watch_of
+from spinney.tasks.site import honour_objections, watch_of
 
 BELOW_PROMISE = "spinney.champion.below-promise"
 
 
 @task(task_run_name="pull the patients to be scored", **TRANSIENT, **NO_TRACE)
 @guards_patients
-def pull_open_rows(night: ScoreNight) -> OpenRows:
+def pull_open_rows(site: SiteSettings, night: ScoreNight) -> OpenRows:
     """The rows whose outcome nobody knows yet, into the vault."""
     rows = night.pull()
+    honour_objections(site, night.study, rows.report.objections)
     for note in rows.report.for_logs:
         get_run_logger().info(note)
     return rows

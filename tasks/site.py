@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from spinney.cohort.objections import ObjectionCounts
 from spinney.cohort.patients import Patients
+from spinney.cohort.purge import silent_trees, studies_in
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.exchange import SystemClock
 from spinney.connectors.mlflow import Registry
@@ -28,6 +30,29 @@ def score_night_of(site: SiteSettings, study: str | None = None) -> ScoreNight:
 
     registry = Registry(site.home, site.registry)
     return ScoreNight(site.name, approved, site.home, site.pull_plan(approved.name), registry, site.scores, note)
+
+
+def honour_objections(site: SiteSettings, study: Study, counts: ObjectionCounts | None) -> None:
+    """After a pull: own trees that somebody has grown who objects vote no more, and the audit log tells how many do."""
+    if counts is None:
+        return
+    silence_trees(site)
+    note_objections(site, study, counts)
+
+
+def silence_trees(site: SiteSettings) -> None:
+    """In every study, also one that has no nights any more. The other houses keep what they have, and learn nothing."""
+    registry = Registry(site.home, site.registry)
+    for study in sorted(studies_in(site.vault)):
+        if silent := silent_trees(site.vault, study):
+            registry.silence(study, silent)
+
+
+def note_objections(site: SiteSettings, study: Study, counts: ObjectionCounts) -> None:
+    """Into the audit log: how many object, and the lists' hash."""
+    words = f"{counts.sentence()}; HMAC of the lists under this house's key: {counts.digest}."
+    told = {"direction": "noted", "kind": "Objections", "study": study.name, "digest": counts.digest, "words": words}
+    Audit(site.home / "audit.jsonl").append(AuditEntry.model_validate(told), SystemClock().now())
 
 
 def watch_of(site: SiteSettings, study: Study) -> Watch | None:

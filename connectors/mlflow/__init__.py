@@ -6,18 +6,22 @@ it and its lineage. Three aliases: `champion` is in use, `candidate` waits, `pre
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spinney.choice.evidence import evidence_of, headline
 from spinney.choice.outcome import Outcome
 from spinney.choice.saved import Words
 from spinney.connectors.mlflow.card import card, fair
-from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, without
+from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
 from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
@@ -50,6 +54,12 @@ EVIDENCE, LINEAGE = "evidence.json", "lineage.json"
 REMAINS = (
     "The trees of {site} are gone from this model and the other weights are renormalised. What the counts of {site} "
     "did to the other trees' weights remains until the next round: summing again without it would reveal it."
+)
+
+
+SILENCED = (
+    "{trees} own trees vote no more, because a patient who grew them has objected; the other weights are renormalised. "
+    "The next round chooses anew."
 )
 
 
@@ -159,6 +169,26 @@ class Registry:
         numbers = {version.number for version in made}
         return [version for version in self.versions(study) if version.number in numbers]
 
+    def silence(self, study: str, trees: Collection[str]) -> list[Version]:
+        """Take single trees (by digest) out of every model, and delete the versions that held them.
+
+        Says which versions are new. An alias whose model has no other trees means nothing afterwards.
+        """
+        asked = hashlib.sha256("\n".join(sorted(trees)).encode()).hexdigest()[:16]
+        made: list[Version] = []
+        with locked(self.folder):
+            for version in reversed([one for one in self.versions(study) if one.said("heard") != asked]):
+                model = self.model(version)
+                kept = np.flatnonzero([tree not in trees for tree in model.forest_.digests])
+                if len(kept) == len(model.forest_):
+                    self.store.tag(version, "heard", asked)
+                    continue
+                if version.aliases and (left := self._silenced(version, model, kept)):
+                    made.append(left)
+                self._delete(study, version)
+        numbers = {version.number for version in made}
+        return [version for version in self.versions(study) if version.number in numbers]
+
     def card(self, version: Version) -> str:
         """What people should know about a version, in Markdown."""
         return card(version, self.lineage(version), self.evidence(version), self.features(version))
@@ -233,9 +263,24 @@ class Registry:
             model = self.model(version).without(site)
         except CohortRejected:  # all of its trees are that house's
             return None
-        evidence = {**self.evidence(version), "withdrawn": REMAINS.format(site=site)}
+        told = {"withdrawn": REMAINS.format(site=site)}
+        return self._instead(version, model, without(self.lineage(version), site, model), told)
+
+    def _silenced(self, version: Version, model: FederatedForest, kept: NDArray[np.int64]) -> Version | None:
+        """The same version without some trees, under the same aliases."""
+        gone = len(model.forest_) - len(kept)
+        try:
+            left = model.of_trees(kept)
+        except CohortRejected:
+            return None
+        told = {"silenced": SILENCED.format(trees=gone)}
+        return self._instead(version, left, silenced(self.lineage(version), gone, left), told)
+
+    def _instead(self, version: Version, model: FederatedForest, lineage: Lineage, told: dict[str, str]) -> Version:
+        """A version that takes the place of another, under the same aliases."""
+        evidence = {**self.evidence(version), **told}
         precision = self._words(version).probability_precision
-        made = self._registered(model, without(self.lineage(version), site, model), evidence, precision, {})
+        made = self._registered(model, lineage, evidence, precision, {})
         for alias in version.aliases:
             self.store.point(alias, version.name, made.number)
         if version.said("settled"):

@@ -33,12 +33,14 @@ class Lineage(Settings):
     trees: dict[str, int] = Field(description="Trees by house.")
     weights: dict[str, float] = Field(description="Share of the vote by house.")
     without: tuple[str, ...] = Field((), description="Houses that have withdrawn their trees from it.")
-    parent: str = Field("", description="Digest of the model that it was made of, where a house has withdrawn.")
+    silenced: int = Field(0, ge=0, description="Own trees that vote no more because a patient who grew them objects.")
+    parent: str = Field("", description="Digest of the model that it was made of, where trees are gone from it.")
 
     @property
     def key(self) -> str:
         """What this model is in the registry: the same key is never registered twice."""
-        made = f"{self.parent}/without/{'+'.join(self.without)}" if self.without else f"round/{self.round}"
+        gone = f"{'+'.join(self.without)}" + (f"/silenced/{self.silenced}" if self.silenced else "")
+        made = f"{self.parent}/without/{gone}" if self.parent else f"round/{self.round}"
         return f"{self.study_digest}/{made}"
 
     def tags(self) -> dict[str, str]:
@@ -72,6 +74,18 @@ def without(lineage: Lineage, site: str, model: FederatedForest) -> Lineage:
     """The lineage of what is left when a house has withdrawn."""
     changes = {
         "without": (*lineage.without, site),
+        "parent": lineage.model_digest,
+        "model_digest": model.digest,
+        "trees": trees_by_house(model),
+        "weights": shares_by_house(model),
+    }
+    return lineage.model_copy(update=changes)
+
+
+def silenced(lineage: Lineage, trees: int, model: FederatedForest) -> Lineage:
+    """The lineage of what is left when some own trees vote no more."""
+    changes = {
+        "silenced": lineage.silenced + trees,
         "parent": lineage.model_digest,
         "model_digest": model.digest,
         "trees": trees_by_house(model),

@@ -28,6 +28,7 @@ from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.describe import characteristic_vector, rounded_rows, vector_names
 from spinney.rows.parts import Part
 from spinney.study.study import Study
+from spinney.tasks.site import honour_objections
 
 NARROWEST = 80
 
@@ -65,6 +66,8 @@ def look(study: Study, site: SiteSettings) -> Looked:
             cohort = pull(study, site.pull_plan(study.name), progress=progress, report=report).cohort
     except (CohortRejected, SourceFailed) as refused:
         return Looked(study, report, None, refused, time.monotonic() - start)
+    finally:
+        honour_objections(site, study, report.objections)
     seconds = time.monotonic() - start
     checked = check_cohort(site.home, study, cohort, report)
     training = encode_table(site.vault, cohort, study).rows(Part.TRAINING)
@@ -169,6 +172,7 @@ def as_data(looked: Looked) -> dict[str, Any]:
         "files": [{"file": name, "holds": dict(holds)} for name, holds in report.files.items()],
         "read": dict(report.read),
         "quarantine": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.quarantined.items())],
+        "objections": report.objections and asdict(report.objections),
         "unused": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.unused.items())],
         "found": dict(report.found),
         "lost": [{"feature": f, "reason": r, "count": n} for (f, r), n in sorted(report.lost.items())],
@@ -209,6 +213,8 @@ def show(looked: Looked) -> None:
         _show_lines(console, "files", file_lines(report))
     _show_lines(console, "read, by resource type", kind_lines(report))
     _show_counts(console, "index events left out", dict(report.left_out))
+    if report.objections is not None:
+        console.print(f"opt-out: {report.objections.sentence()}", markup=False, soft_wrap=True)
     if lost := feature_lines(report):
         _show_lines(console, "lost, by feature", lost)
     if seen is not None:

@@ -164,7 +164,14 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = np.flatnonzero(np.asarray(self.owners_) != site)
         if not len(kept):
             raise CohortRejected(f"trees remain without {site}", advice="all trees of this model are that site's")
-        weights = self.weights_[kept] * self.weights_.sum() / self.weights_[kept].sum()
+        return self.of_trees(kept)
+
+    def of_trees(self, kept: NDArray[np.int64]) -> FederatedForest:
+        """The model of some of its trees, their weights renormalised."""
+        total = self.weights_[kept].sum()
+        if not total:
+            raise CohortRejected("a tree can vote", advice="no tree that is left has a weight")
+        weights = self.weights_[kept] * self.weights_.sum() / total
         return FederatedForest.from_trees(
             self.forest_.take(kept),
             [self.owners_[place] for place in kept],

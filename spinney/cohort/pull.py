@@ -6,7 +6,7 @@ import errno
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,11 +20,14 @@ from spinney.cohort.events import stage
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
+from spinney.cohort.leaving import judge_of, leave_out
+from spinney.cohort.objections import OptOut
 from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
 from spinney.cohort.referred import with_referred
 from spinney.cohort.selected_events import Maps, select_events
 from spinney.cohort.vault import Vault
+from spinney.cohort.without import without_objectors
 from spinney.connectors.duck import has_no_room, open_bench
 from spinney.connectors.fhir.check import Extent, invalid_ids
 from spinney.connectors.sources import TABLE, Progress, Pulled, Source, Wanted
@@ -52,6 +55,8 @@ class PullPlan:
     validation_sample: int
     largest_table: int
     """In bytes of memory."""
+    opt_out: OptOut = field(default_factory=OptOut)
+    """Who has said no, and where that is written."""
 
 
 def pull(
@@ -93,12 +98,18 @@ def _pulled(
     now = (now or datetime.now(UTC)).astimezone(UTC)
     with plan.vault.staging(study.name) as staging:
         tell = progress or (lambda *_: None)
+        judge = judge_of(plan.opt_out, study, plan.vault, staging, now)
         pulled = plan.source.pull(_wanted(study, plan, now), staging, tell)
-        report.notes += pulled.notes
-        report.files.update(pulled.held)
-        report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
+        work = _emptied(staging / "work")
         try:
-            table = _table(study, plan, pulled, _emptied(staging / "work"), now, report, tell)
+            if judge is not None:
+                patient = plan.table_columns and plan.table_columns[0]
+                pulled = without_objectors(pulled, judge, patient, plan.vault.folder, work)
+                report.objections = leave_out(plan.vault, study, judge)
+            report.notes += pulled.notes
+            report.files.update(pulled.held)
+            report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
+            table = _table(study, plan, pulled, work, now, report, tell)
         except duckdb.Error as error:  # its text may quote what a patient's record says
             if has_no_room(error):
                 raise OSError(errno.ENOSPC, "no room") from None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from spinney.cohort.objections import ObjectionCounts
 from spinney.rows.cohort_ref import CohortRef
 
 TERMINAL_ONLY = frozenset({"quoting", "files"})
@@ -40,6 +41,8 @@ class PullReport:
     filled: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
     watermark: datetime | None = None
+    objections: ObjectionCounts | None = None
+    """Who is left out, in counts; None: the site has no lists."""
     notes: list[str] = field(default_factory=list)
     quoting: list[str] = field(default_factory=list)
     """Notes with the source's own codes and units, which may be one patient's: for the terminal, never for a log."""
@@ -51,7 +54,11 @@ class PullReport:
         """The report as plain values, for JSON and for logs."""
         return {
             name: {_words(key): count for key, count in value.items()} if isinstance(value, dict) else value
-            for name, value in {**vars(self), "watermark": self.watermark and self.watermark.isoformat()}.items()
+            for name, value in {
+                **vars(self),
+                "watermark": self.watermark and self.watermark.isoformat(),
+                "objections": self.objections and asdict(self.objections),
+            }.items()
             if name not in TERMINAL_ONLY
         }
 

@@ -141,7 +141,7 @@ class Vault:
 
     def _forget(self, study: str, oldest: float) -> int:
         cohorts = [self.folder / "cohorts" / study, self.folder / "unripe" / study]
-        spared = self._pinned(study)
+        spared = self.pinned(study)
         notes = [note for folder in cohorts for note in folder.glob("*.json")]
         gone = [note for note in notes if note.stat().st_mtime < oldest and note.stem not in spared]
         for note in gone:
@@ -157,7 +157,7 @@ class Vault:
                 shutil.rmtree(left)
         return len(gone)
 
-    def _pinned(self, study: str) -> set[str]:
+    def pinned(self, study: str) -> set[str]:
         """Cohorts of rounds that are not over: a round's memory names its cohort, and is destroyed with the round."""
         pins = (self.folder.parent / "rounds" / study).glob("*/cohort.text")
         return {CohortRef.model_validate_json(pin.read_bytes()).path.stem for pin in pins}

@@ -22,14 +22,19 @@ from spinney.configuration.house import (
 from spinney.configuration.study_file import read_settings
 from spinney.connectors.dask_cluster import DaskSettings
 from spinney.connectors.fhir.check import Extent
+from spinney.connectors.opt_out.consents import ConsentList
+from spinney.connectors.opt_out.file_list import FileList
+from spinney.connectors.opt_out.sql_list import SqlList
 from spinney.connectors.sources import SourceSettings, Surroundings
 from spinney.plugins import SOURCES
 from spinney.scoring.settings import ScoresSettings, ScoresTable
 
 if TYPE_CHECKING:
+    from spinney.cohort.objections import OptOut
     from spinney.cohort.pull import PullPlan
 
 PublicKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+AnyList = Annotated[FileList | SqlList | ConsentList, Field(discriminator="kind")]
 AnySource: Any = Annotated[reduce(or_, SOURCES.values()), Field(discriminator="kind")]
 
 
@@ -49,6 +54,9 @@ class SiteSettings(Settings):
         256,
         ge=1,
         description="A cohort that would be larger in memory is refused; every MiB costs a pull more than two.",
+    )
+    opt_out: tuple[AnyList, ...] = Field(
+        (), description="Lists of patients who object, or who agree: kind file, sql or consent; read for every pull."
     )
     dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
@@ -85,7 +93,16 @@ class SiteSettings(Settings):
             validation=self.validation,
             validation_sample=self.validation_sample,
             largest_table=self.largest_table_mib << 20,
+            opt_out=self.objections(),
         )
+
+    def objections(self) -> OptOut:
+        """The lists of those who object, and what they may know of this site."""
+        from spinney.cohort.objections import OptOut
+
+        around = Surroundings(self.timezone)  # without a store: a list is read anew every night
+        lists = tuple(one.beside(self.source) for one in self.opt_out)
+        return OptOut(lists, around, lambda: self.source.open(around))
 
 
 def read_site(path: str | Path) -> SiteSettings:
@@ -107,6 +124,8 @@ def _anchored(settings: Any, folder: Path) -> Any:
             changes[name] = anchored_exchange(value, folder)
         elif isinstance(value, SourceSettings | ScoresTable):
             changes[name] = value.anchored(folder)
+        elif name == "opt_out":
+            changes[name] = tuple(one.anchored(folder) for one in value)
         elif isinstance(value, BaseModel):
             changes[name] = _anchored(value, folder)
     return settings.model_copy(update=changes)

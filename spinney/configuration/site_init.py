@@ -32,6 +32,10 @@ TAIL = """
 #   mmHg: "mm[Hg]"
 # assumed_units:
 #   "http://loinc.org|2339-0": mg/dL
+# Patients who object (docs/privacy.md): a file of identifiers, a query or Consent resources, for instance:
+# opt_out:
+#   - kind: file
+#     path: opt-out.txt
 # Where nightly scores of patients go (docs/scores.md), for instance:
 # scores:
 #   table:

@@ -65,6 +65,7 @@ WHAT = {
     "Roster": "the list of the houses and their public keys",
     "Withdrawal": "that a house takes its trees back",
     "ApprovedRoster": "that this house has accepted a list of the houses",
+    "Objections": "how many patients are left out because they object, and the hash of the lists that say so",
     "InForce": "under which list of the houses rounds run from now on",
 }
 IN_WORDS = {"sent": "Sent to", "received": "Received from", "refused": "Refused from", "decided": "Decided by"}

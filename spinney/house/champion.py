@@ -54,7 +54,7 @@ def _pinned(registry: Registry, study: Study, memory: MutableMapping[str, Any]) 
 
 def _promise(registry: Registry, version: Version, study: Study) -> float | None:
     """What it reached when it was chosen; nothing where that was by another study or before a withdrawal."""
-    if version.said("study_digest") != study.digest or version.said("without"):
+    if version.said("study_digest") != study.digest or version.said("parent"):
         return None
     choice = registry.evidence(version)["choice"]
     reached: float | None = choice["cross_validated"].get(choice["model"])

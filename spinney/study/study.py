@@ -36,6 +36,11 @@ class Study(Settings):
     label: Label = Field(description="The outcome to predict.")
     cohort: StudyCohort = Field(None, description="Population, index event and eligibility; empty: finished tables.")
     code_sets: CodeSets = Field({}, description="Sets of codes from files, by the name that `codes` has behind an @.")
+    consent: Literal["presumed", "required"] = Field(
+        "presumed",
+        description="presumed: all patients but those who object where a site keeps that. required: only those who "
+        "agree, as a site's `opt_out` says.",
+    )
     imputation: Literal["none", "forward-fill-then-median", "federated-means"] = Field(
         "none",
         description="none: missing is left to the forest. Else the patient's earlier row, then the site's median; or "

@@ -271,6 +271,54 @@ def test_a_model_of_one_site_alone_is_gone_when_it_withdraws(registry, wood):
 
 
 # ---------------------------------------------------------------------------------------------------------------
+# Trees of patients who object
+
+
+def own_trees(registry, number):
+    model = registry.model(registry.version("wood", number))
+    return [tree for tree, owner in zip(model.forest_.digests, model.owners_, strict=True) if owner == "elm"]
+
+
+def test_silent_trees_are_in_no_version_and_all_others_stay(registry, wood):
+    number = register(registry, wood).number
+    registry.promote("wood", number)
+    before, silent = registry.model(registry.version("wood", number)), set(own_trees(registry, number)[:2])
+    (made,) = registry.silence("wood", silent)
+    assert aliases(registry) == {"champion": made.number}
+    after = registry.model(made)
+    assert [*after.forest_.digests] == [tree for tree in before.forest_.digests if tree not in silent]
+    assert after.weights_.sum() == pytest.approx(before.weights_.sum())
+    assert [one.number for one in registry.versions("wood")] == [made.number]
+
+
+def test_the_evidence_of_a_model_with_silent_trees_says_how_many_and_never_which(registry, wood):
+    number = register(registry, wood).number
+    silent = set(own_trees(registry, number)[:2])
+    (made,) = registry.silence("wood", silent)
+    assert registry.evidence(made)["silenced"].startswith("2 own trees vote no more")
+    assert registry.lineage(made).silenced == 2
+    assert not any(tree in json.dumps([registry.evidence(made), dict(made.tags)]) for tree in silent)
+
+
+def test_more_trees_fall_silent_later_and_asking_again_changes_nothing(registry, wood):
+    number = register(registry, wood).number
+    trees = own_trees(registry, number)
+    registry.silence("wood", {trees[0]})
+    assert registry.silence("wood", {trees[0]}) == []
+    (made,) = registry.silence("wood", {*trees[:2]})
+    assert registry.lineage(made).silenced == 2
+    assert registry.silence("wood", {*trees[:2]}) == []
+
+
+def test_where_no_tree_is_left_there_is_no_model(registry, wood):
+    number = register(registry, wood).number
+    registry.promote("wood", number)
+    everything = set(registry.model(registry.version("wood", number)).forest_.digests)
+    assert registry.silence("wood", everything) == []
+    assert registry.champion("wood") is None
+
+
+# ---------------------------------------------------------------------------------------------------------------
 # Elsewhere
 
 

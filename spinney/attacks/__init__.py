@@ -1,0 +1,11 @@
+"""What exported trees tell somebody who wants to know: the attacks that the floors are measured by.
+
+membership  was this patient among those who grew the forest? by shadow forests, from the mean vote or from every tree
+joiners     who came between two nights?
+attributes  the one value that is not known of a patient, by what the release believes
+differences one patient more between two characteristic vectors
+verdict     how well an attack does, with its interval and beside its null
+
+An attack gets a release (a forest, as it would leave) and whatever its owner may be supposed to know. It sees patients,
+so it can reach nothing that sends.
+"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -15,27 +15,32 @@ from spinney.configuration.site import SiteSettings
 from spinney.errors import CohortRejected
 from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
-from tests.made_up import write
-from tests.oracle import fhir, reference
-from tests.oracle.events import Site
-from tests.oracle.records import NOW, Case
+from tests.oracle import reference
+from tests.oracle.events import NOW
 
 Rows = list[dict[str, Any]]
 
 
-def expected(case: Case) -> reference.Expected:
-    site = Site(NOW, case.timezone)
-    people = fhir.people_of(case.resources, site)
-    return reference.table(case.study, people, fhir.events_of(case.resources, site), site)
+class Case(Protocol):
+    """One site's records in some form, and the study that asks for them."""
+
+    @property
+    def study(self) -> Study: ...
+
+    @property
+    def timezone(self) -> str: ...
+
+    def told(self) -> reference.Expected:
+        """What the reference computes."""
+
+    def laid(self, folder: Path) -> dict[str, Any]:
+        """Write the records into a folder; returns `source` of site.yaml."""
 
 
-def computed(case: Case, folder: Path) -> tuple[Rows, Rows]:
-    """What Spinney makes of the case's resources: rows that are ripe, and rows that are open."""
-    write(folder / "fhir", case.resources)
+def computed(case: Case, folder: Path, **more: Any) -> tuple[Rows, Rows]:
+    """What Spinney makes of the case's records: rows that are ripe, and rows that are open."""
     settings = {"name": "site", "home": folder / "home", "timezone": case.timezone, "validate": "none"}
-    return pulled(
-        case.study, SiteSettings.model_validate({**settings, "source": {"kind": "files", "path": folder / "fhir"}})
-    )
+    return pulled(case.study, SiteSettings.model_validate({**settings, "source": case.laid(folder), **more}))
 
 
 def pulled(study: Study, site: SiteSettings) -> tuple[Rows, Rows]:
@@ -63,7 +68,7 @@ def _rows(home: Path, ref: CohortRef | None, study: Study) -> Rows:
 
 def differences(case: Case, folder: Path) -> list[str]:
     """One line for each value that differs; empty: they agree."""
-    told = expected(case)
+    told = case.told()
     ripe, still_open = computed(case, folder)
     vault, label = Vault(folder / "home"), case.study.label.name
     without = [{name: value for name, value in row.items() if name != label} for row in told.still_open]
@@ -94,13 +99,16 @@ def _compared(told: Rows, made: Rows, vault: Vault, which: str) -> list[str]:
 
 
 def _keyed(rows: Rows, patient: Any) -> dict[tuple[str, datetime, int], dict[str, Any]]:
-    found: dict[tuple[str, datetime, int], dict[str, Any]] = {}
+    """Rows by patient, index time and place among those that share both, smaller values first."""
+    found: dict[tuple[str, datetime], Rows] = {}
     for row in rows:
-        moment, number = row["index_time"].replace(tzinfo=UTC), 0
-        while (patient(row), moment, number) in found:
-            number += 1
-        found[patient(row), moment, number] = row
-    return found
+        found.setdefault((patient(row), row["index_time"].replace(tzinfo=UTC)), []).append(row)
+    return {(*key, place): row for key, some in found.items() for place, row in enumerate(sorted(some, key=_order))}
+
+
+def _order(row: dict[str, Any]) -> list[str]:
+    values = {name: value for name, value in row.items() if name != "patient"}
+    return [f"{float(one):.6g}" if isinstance(one, int | float) else str(one) for _, one in sorted(values.items())]
 
 
 def same(one: Any, other: Any) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
 DAY = timedelta(days=1)
 
@@ -33,6 +34,7 @@ class Event:
     time: When
     known: datetime
     until: When | None = None
+    recorded: When | None = None
     number: float | None = None
     unit: str | None = None
     censored: bool = False
@@ -44,17 +46,20 @@ class Event:
 
 @dataclass(frozen=True)
 class Person:
+    """`died` is None, too, where only `dead` is known, or a month or year."""
+
     birth: date | None = None
     sex: str | None = None
     died: When | None = None
+    dead: bool = False
 
 
 @dataclass(frozen=True)
 class Site:
     """What only the site knows: its clock, its words, and until when there are data (tonight)."""
 
-    now: datetime
     timezone: str = "UTC"
+    now: datetime = NOW
     codes: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, text: str) -> When:
@@ -89,3 +94,8 @@ def _twice(moment: datetime) -> bool:
     return len(there) == 2 and all(
         one.astimezone(moment.tzinfo).replace(tzinfo=None) == moment.replace(tzinfo=None) for one in there
     )
+
+
+def death(text: str | None, site: Site) -> When | None:
+    """When somebody died; a month or a year says too little."""
+    return site.read(text) if text and len(text) >= len("2024-01-01") else None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import fhir, reference
+from tests.oracle import fhir, reference, rows
 from tests.oracle.events import Event, Site, When
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -42,6 +42,8 @@ def events(change: Callable[[list[Event]], list[Event]]) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         whole = fhir.events_of
         patch.setattr(fhir, "events_of", lambda found, site: change(whole(found, site)))
+        of_rows = rows.events_of
+        patch.setattr(rows, "events_of", lambda found, site: change(of_rows(found, site)))
 
     return plant
 
@@ -51,6 +53,22 @@ def concept_cut(one: Any) -> Any:
     if isinstance(one, dict):
         return {name: [*value[:1]] if name == "coding" else concept_cut(value) for name, value in one.items()}
     return [concept_cut(part) for part in one] if isinstance(one, list) else one
+
+
+def without(column: str) -> Plant:
+    """A fault that is the same as reading rows without a column."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        whole = rows.events_of
+        patch.setattr(
+            rows,
+            "events_of",
+            lambda found, site: whole(
+                {kind: [{**row, column: None} for row in some] for kind, some in found.items()}, site
+            ),
+        )
+
+    return plant
 
 
 def _only_first(*names: str) -> Plant:
@@ -99,7 +117,7 @@ def a_diagnosis_is_known_when_its_encounter_begins(patch: pytest.MonkeyPatch) ->
 
 @fault
 def who_dies_on_a_day_dies_at_its_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reference, "_after", lambda died, moment, _: died.last > moment)
+    patch.setattr(reference, "_after", lambda died, moment, *_: died.last > moment)
 
 
 @fault
@@ -168,3 +186,21 @@ FAULTS |= {
         lambda one: {**one, "subject": {}} if "//" in one.get("subject", {}).get("reference", "") else one
     ),
 }  # fmt: skip
+
+OF_ROWS = {
+    name: FAULTS[name]
+    for name in (
+        "a day begins at midnight and is known then",
+        "a day is one of universal time",
+        "who dies on a day dies at its end",
+        "equal events at one time are one",
+        "a differential diagnosis is one",
+        "less than a limit is the limit",
+        "what will be has been",
+    )
+} | {
+    "a diagnosis is not dated by its encounter": without("encounter"),
+    "a recording time is not asked for": without("recorded"),
+    "every row is an event": without("event"),
+    "old versions count as well": without("updated"),
+}

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from itertools import chain
 from typing import Any
 
-from tests.oracle.events import Event, Person, Site, When
+from tests.oracle.events import Event, Person, Site, When, death
 
 COMPARED = ("<", "<=", ">", ">=", "ad")
 # Where a type says when it happened, by preference, and when somebody wrote it down; R5 has other names for some.
@@ -111,8 +111,8 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
         time, until = next((span for span in spans if span[0]), (None, None))
         entered = [site.read(one[name]) for name in written if one.get(name)]
         known = time.last if time else None
-        if until and kind != "Encounter":
-            known = until.last
+        if until and kind in ("Observation", "DiagnosticReport"):
+            known = max(known, until.last) if known else until.last
         if kind == "Condition":
             until = _span(one, "abatement", site)[0]
         if kind == "Condition" and not time:
@@ -124,7 +124,7 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
         return []
     if not time or not known:
         return []
-    if entered:
+    if entered and entered[0].last >= time.first:  # what was written before it happened was a plan
         known = entered[0].last
     drug, code = _drugs(one, "medication", there, one), one.get("code") or one.get("vaccineCode")
     codes = [
@@ -146,6 +146,7 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
         time,
         known,
         until,
+        entered[0] if entered else None,
         status=status,
         classes=frozenset(classes),
         happened=happened,
@@ -166,6 +167,7 @@ def people_of(resources: Iterable[Mapping[str, Any]], site: Site) -> dict[str, P
             people[one["id"]] = Person(
                 date.fromisoformat(birth) if birth else None,
                 site.codes.get(one.get("gender", ""), one.get("gender")),
-                site.read(died) if died and len(died) >= len("2024-01-01") else None,  # a month says too little
+                death(died, site),
+                bool(died) or one.get("deceasedBoolean") is True,
             )
     return people

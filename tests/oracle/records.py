@@ -10,14 +10,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from spinney.study.study import Study
-from tests.made_up import GLUCOSE, WEIGHT
+from tests.made_up import GLUCOSE, WEIGHT, write
+from tests.oracle import fhir, reference
+from tests.oracle.events import NOW, Site
 from tests.oracle.studies import ACTS, DRUGS, HABITS, ILLNESSES, PRESSURE, SMOKING, SYSTOLIC, make_study
 
-NOW = datetime(2024, 1, 1, tzinfo=UTC)
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Auckland")
 TURNS = (
     datetime(2023, 3, 26, 1, tzinfo=UTC),
@@ -45,12 +47,20 @@ Resource = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Case:
-    """One site's records, and the study that asks for them."""
+class FhirCase:
+    """Resources in files."""
 
     study: Study
-    resources: list[Resource]
     timezone: str
+    resources: list[Resource]
+
+    def told(self) -> reference.Expected:
+        site = Site(self.timezone)
+        people = fhir.people_of(self.resources, site)
+        return reference.table(self.study, people, fhir.events_of(self.resources, site), site)
+
+    def laid(self, folder: Path) -> Resource:
+        return {"kind": "files", "path": write(folder / "fhir", self.resources)}
 
 
 class Records:
@@ -63,7 +73,7 @@ class Records:
         self.number = 0
         self.drugs: list[Resource] = []
 
-    def case(self) -> Case:
+    def case(self) -> FhirCase:
         chance = self.chance
         study = make_study(chance)
         resources = [self.patient(f"P{n}" if n % 2 else f"p{n - n % 3}.{n}") for n in range(chance.randint(4, 9))]
@@ -73,7 +83,7 @@ class Records:
         resources += [self.version(one) for one in resources if chance.random() < 0.06]
         resources += [one for one in resources if chance.random() < 0.04]  # delivered twice
         chance.shuffle(resources)
-        return Case(study, resources, self.timezone)
+        return FhirCase(study, self.timezone, resources)
 
     def often(self, share: float) -> bool:
         return self.chance.random() < share

@@ -15,6 +15,8 @@ from spinney.study.definition import EventFeature, Events, PatientFeature, lengt
 from spinney.study.study import Study
 from tests.oracle.events import DAY, Event, Person, Site, When
 
+COUNTED = ("count", "exists", "days-since")
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -25,49 +27,47 @@ class Expected:
     left_out: list[str]
 
 
-def meant(one: Event, by: Events, *, statuses: bool = True) -> bool:
+def meant(one: Event, by: Events, *, statuses: bool = True, codes_only: bool = False) -> bool:
     """Whether an event is one of those that the study names."""
-    return (
-        one.happened
-        and one.kind == by.kind
-        and (not by.codes or bool(one.codes & {*by.codes}))
-        and (not by.classes or bool(one.classes & {*by.classes}))
-        and (not by.statuses or not statuses or one.status in by.statuses)
-    )
+    coded = one.happened and one.kind == by.kind and (not by.codes or bool(one.codes & {*by.codes}))
+    classed = not by.classes or bool(one.classes & {*by.classes})
+    return coded and (codes_only or (classed and (not by.statuses or not statuses or one.status in by.statuses)))
 
 
 def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], site: Site) -> Expected:
     """One row per index event, in the words of the study."""
     cohort, label = study.cohort, study.label.source
     past = [one for one in events if one.time.first <= site.now]
-    moments = [
-        moment
-        for one in past
-        if one.happened
-        for moment in (one.time.first, one.until.first if one.until else None, one.known)
-    ]
-    newest_data = max((moment for moment in moments if moment and moment <= site.now), default=site.now)
+    read = [one for one in past if any(meant(one, by, codes_only=True) for by in _asked_for(study))]
+    said = [when.first for one in read for when in (one.time, one.until, one.recorded) if when]
+    newest_data = max((moment for moment in said if moment <= site.now), default=site.now)
+    lives: dict[str, list[Event]] = {}
+    for one in past:
+        lives.setdefault(one.patient, []).append(one)
     found = Expected([], [], [])
     for opening in past:
-        at = opening.time if cohort.index.at == "start" else opening.until
-        if not meant(opening, cohort.index) or at is None or at.first > site.now:
+        at = opening.time.first if cohort.index.at == "start" else opening.until and opening.until.last
+        if not meant(opening, cohort.index) or at is None or at + length(cohort.offset) > site.now:
             continue
         person = people.get(opening.patient, Person())
-        prediction = at.first + length(cohort.offset)
-        age = _age(person.birth, site.day(at.first))
-        own = [one for one in past if one.patient == opening.patient]
-        row = {"patient": opening.patient, "index_time": at.first}
+        prediction = at + length(cohort.offset)
+        age = _age(person.birth, site.day(at))
+        own = lives[opening.patient]
+        row = {"patient": opening.patient, "index_time": at}
+        seen = {}
         for feature in study.features:
-            source = feature.source
-            if isinstance(source, PatientFeature):
-                row[feature.name] = (
-                    age if source.patient == "age" else person.sex if person.sex in feature.categories else None
-                )
+            if not isinstance(feature.source, PatientFeature):
+                seen[feature.name] = _readings(feature, own, prediction, site)
+                row[feature.name] = _feature(feature, seen[feature.name], prediction)
+            elif feature.source.patient == "age":
+                row[feature.name] = age
             else:
-                row[feature.name] = _feature(feature, source, own, prediction)
-        reason = _not_eligible(cohort, row, age, site.day(at.first))
-        if person.died and not _after(person.died, prediction, site):
+                row[feature.name] = person.sex if person.sex in feature.categories else None
+        reason = _not_eligible(cohort, seen, age, site.day(at))
+        if person.died and not _after(person.died, prediction, cohort.index.at, site):
             reason = reason or "died before prediction time"
+        if person.dead and not person.died and label.outcome == "death":
+            reason = reason or "died, but not known when"
         if reason:
             found.left_out.append(reason)
             continue
@@ -81,22 +81,30 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
     return found
 
 
+def _asked_for(study: Study) -> list[Events]:
+    """All events that the study names; others are not read, so their times tell nothing."""
+    label = study.label.source
+    by = [study.cohort.index, label.events or study.cohort.index, *(feature.source for feature in study.features)]
+    return [one for one in by if not isinstance(one, PatientFeature)]
+
+
 def _age(birth: date | None, day: date) -> int | None:
     return birth and day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
 
 
-def _not_eligible(cohort: Any, row: Mapping[str, Any], age: int | None, day: date) -> str | None:
+def _not_eligible(cohort: Any, seen: Mapping[str, list[Reading]], age: int | None, day: date) -> str | None:
     if cohort.since and day < cohort.since:
         return "before the first day of the study"
     if cohort.eligible.age and (age is None or not cohort.eligible.age[0] <= age <= cohort.eligible.age[1]):
         return "age"
-    wanting = [name for name in cohort.eligible.values if row[name] is None]
-    return "without a value that makes eligible" if wanting else None
+    return None if all(seen[name] for name in cohort.eligible.values) else "without a value that makes eligible"
 
 
-def _after(died: When, moment: datetime, site: Site) -> bool:
-    """Whether somebody died after a moment; by day, where only the day is known."""
-    return died.first > moment if died.exact else site.day(died.first) > site.day(moment)
+def _after(died: When, moment: datetime, at: str, site: Site) -> bool:
+    """Whether somebody died after a moment; who dies on the day of an admission was alive when it began."""
+    if died.exact:
+        return died.first > moment
+    return site.day(died.first) >= site.day(moment) if at == "start" else site.day(died.first) > site.day(moment)
 
 
 def _outcome(
@@ -105,7 +113,8 @@ def _outcome(
     """1 or 0, or None: a death within the horizon came before anything else could."""
     label = study.label.source
     last = prediction + length(label.horizon)
-    dead = person.died is not None and _after(person.died, prediction, site) and not _after(person.died, last, site)
+    died, at = person.died, study.cohort.index.at
+    dead = died is not None and _after(died, prediction, at, site) and not _after(died, last, "end", site)
     if label.outcome == "death":
         return int(dead)
     by, statuses = (study.cohort.index, False) if label.outcome == "index-event" else (label.events, True)
@@ -116,37 +125,46 @@ def _outcome(
     return None if dead and getattr(label, "competing", "negative") == "exclude" else 0
 
 
-def _feature(feature: Any, source: EventFeature, own: Sequence[Event], prediction: datetime) -> Any:
-    """One value of one row."""
+Reading = tuple[datetime, datetime, Any]
+
+
+def _readings(feature: Any, own: Sequence[Event], prediction: datetime, site: Site) -> list[Reading]:
+    """When each event of a feature happened and was known, and its value; oldest first, and only those with one."""
+    source = feature.source
     since = prediction - length(source.window) if source.window else datetime.min.replace(tzinfo=UTC)
-    seen = [
-        one
-        for one in own
-        if meant(one, source) and since <= one.time.first and max(one.time.first, one.known) <= prediction
-    ]
-    if source.statistic == "count":
-        return float(len(seen))
-    if source.statistic == "exists":
-        return float(bool(seen))
-    if source.statistic == "days-since":
-        return min(((prediction - one.time.first) / DAY for one in seen), default=None)
-    if source.value == "text":
-        told = [(one.time.first, one.known, _word(feature, one.words, source.meaning)) for one in seen if one.words]
-        word = (max if source.statistic == "last" else min)(told)[2] if told else None
-        return word if word in feature.categories else None
-    read = (_number(one, source, feature.unit) for one in seen)
-    if source.value == "days":
-        read = (_days(one, prediction) for one in seen)
-    values = sorted(
-        (one.time.first, one.known, number) for one, number in zip(seen, read, strict=True) if number is not None
-    )
-    return STATISTICS[source.statistic](values) if values else None
+
+    def value(one: Event) -> Any:
+        if source.statistic in COUNTED:
+            return 1.0
+        if source.value == "text":
+            return _word(feature, one.words, source.meaning) if one.words else None
+        return _days(one, prediction, site) if source.value == "days" else _number(one, source, feature.unit)
+
+    seen = [one for one in own if since <= one.time.first and max(one.time.first, one.known) <= prediction]
+    told = [(one.time.first, one.known, value(one)) for one in seen if meant(one, source)]
+    return sorted(reading for reading in told if reading[2] is not None)
 
 
-def _days(one: Event, prediction: datetime) -> float | None:
-    """How long it lasted, if it is known to be over."""
-    over = one.until is not None and one.until.last <= prediction
-    return (one.until.first - one.time.first) / DAY if one.until and over else None
+def _feature(feature: Any, readings: list[Reading], prediction: datetime) -> Any:
+    """One value of one row."""
+    statistic = feature.source.statistic
+    if statistic == "count":
+        return float(len(readings))
+    if statistic == "exists":
+        return float(bool(readings))
+    if statistic == "days-since":
+        return (prediction - readings[-1][0]) / DAY if readings else None
+    value = STATISTICS[statistic](readings) if readings else None
+    return value if feature.categories is None or value in feature.categories else None
+
+
+def _days(one: Event, prediction: datetime, site: Site) -> float | None:
+    """How long it lasted, if it is known to be over; days that are days are counted, however long they were."""
+    if one.until is None or one.until.last > prediction:
+        return None
+    if one.time.exact or one.until.exact:
+        return (one.until.first - one.time.first) / DAY
+    return float((site.day(one.until.first) - site.day(one.time.first)).days)
 
 
 def _word(feature: Any, words: Sequence[str], meaning: Mapping[str, str]) -> str:
@@ -172,22 +190,19 @@ def _number(one: Event, source: EventFeature, unit: str | None) -> float | None:
     return None
 
 
-Values = list[tuple[datetime, datetime, float]]
-
-
-def _quantile(values: Values, share: float) -> float:
+def _quantile(values: list[Reading], share: float) -> float:
     ranked = sorted(value for *_, value in values)
     place = share * (len(ranked) - 1)
     low = int(place)
     return ranked[low] + (place - low) * (ranked[min(low + 1, len(ranked) - 1)] - ranked[low])
 
 
-def _slope(values: Values) -> float | None:
+def _slope(values: list[Reading]) -> float | None:
     days = [(time - values[0][0]) / DAY for time, *_ in values]
     return statistics.linear_regression(days, [value for *_, value in values]).slope if len({*days}) > 1 else None
 
 
-STATISTICS: dict[str, Callable[[Values], float | None]] = {
+STATISTICS: dict[str, Callable[[list[Reading]], Any]] = {
     "last": lambda values: values[-1][2],
     "first": lambda values: values[0][2],
     "mean": lambda values: statistics.fmean(value for *_, value in values),

@@ -7,29 +7,49 @@ from functools import cache
 import pytest
 
 from tests.oracle import reference
-from tests.oracle.agreement import expected
-from tests.oracle.faults import FAULTS
-from tests.oracle.records import Case, Records
+from tests.oracle.agreement import Case
+from tests.oracle.faults import FAULTS, OF_ROWS, Plant
+from tests.oracle.records import Records
+from tests.oracle.row_records import RowRecords
 
 SEEDS = range(50)
 
 
 @cache
-def cases() -> list[tuple[Case, reference.Expected]]:
+def of_resources() -> list[tuple[Case, reference.Expected]]:
     made = [Records(seed).case() for seed in SEEDS]
-    return [(case, expected(case)) for case in made]
+    return [(case, case.told()) for case in made]
+
+
+@cache
+def of_rows() -> list[tuple[Case, reference.Expected]]:
+    made = [RowRecords(seed).row_case() for seed in SEEDS]
+    return [(case, case.told()) for case in made]
+
+
+def seen(fault: Plant, whole: list[tuple[Case, reference.Expected]], patch: pytest.MonkeyPatch) -> bool:
+    fault(patch)
+    return any(case.told() != right for case, right in whole)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_is_planted_again_makes_a_table_differ(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = cases()
-    FAULTS[fault](monkeypatch)
-    assert any(expected(case) != right for case, right in whole)
+def test_a_fault_that_is_planted_again_makes_a_table_of_resources_differ(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert seen(FAULTS[fault], of_resources(), monkeypatch)
 
 
-def test_most_cohorts_have_rows_of_both_kinds_and_both_outcomes() -> None:
-    found = [told for _, told in cases()]
-    assert sum(bool(told.ripe) for told in found) > 45
+@pytest.mark.parametrize("fault", OF_ROWS)
+def test_a_fault_that_is_planted_again_makes_a_table_of_rows_differ(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert seen(OF_ROWS[fault], of_rows(), monkeypatch)
+
+
+@pytest.mark.parametrize("whole", [of_resources, of_rows])
+def test_most_cohorts_have_rows_of_both_kinds_and_both_outcomes(whole) -> None:
+    found = [told for _, told in whole()]
+    assert sum(bool(told.ripe) for told in found) > 40
     outcomes = [row["outcome"] for told in found for row in told.ripe]
     assert 0.05 < sum(outcomes) / len(outcomes) < 0.95
     assert sum(bool(told.still_open) for told in found) > 3

@@ -119,7 +119,7 @@ def named_variables(settings: Any, inside_secrets: bool = False) -> set[str]:
     if isinstance(settings, dict):
         found: set[str] = set()
         for key, value in settings.items():
-            if isinstance(value, str) and (inside_secrets or key.endswith("_env")):
+            if isinstance(value, str) and (inside_secrets or str(key).endswith("_env")):
                 found.add(value)
             found |= named_variables(value, key == "secrets")
         return found

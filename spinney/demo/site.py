@@ -12,13 +12,14 @@ from spinney.configuration.study_file import read_study
 from spinney.demo.fhir import write_resources
 from spinney.demo.history import MadeUpHistory, make_history
 from spinney.demo.hospitals import make_hospitals
+from spinney.demo.omop import write_omop
 from spinney.demo.sql import PATIENTS, QUERIES, write_sql
 from spinney.demo.table import write_study_table
 from spinney.study.study import Study
 
 STUDY_FILE = Path(__file__).with_name("study.yaml")
 
-Form = Literal["fhir", "sql", "table"]
+Form = Literal["fhir", "omop", "sql", "table"]
 
 
 def world_study() -> Study:
@@ -45,6 +46,10 @@ def write_data(history: MadeUpHistory, form: Form, folder: Path, url: str | None
     if form == "table":
         write_study_table(history, world_study(), folder / "table.csv")
         return {"kind": "files", "table": "table.csv"}
+    if form == "omop":
+        write_omop(history, url or f"sqlite:///{folder / 'omop.sqlite'}")
+        where = {"kind": "omop", "url": url or "sqlite:///omop.sqlite"}
+        return {**where, "patient": "person_source_value", "midnight": "moment"}  # it knows all times to the minute
     write_sql(history, url or f"sqlite:///{folder / 'his.sqlite'}")
     return {"kind": "sql", "url": url or "sqlite:///his.sqlite", "patients": PATIENTS, "events": QUERIES}
 

@@ -43,7 +43,7 @@ def write_sql(history: MadeUpHistory, url: URL | str) -> None:
                 connection.execute(text(f"DROP TABLE IF EXISTS {table}"))
                 connection.execute(text(f"CREATE TABLE {table} ({columns})"))
         for table, rows in _tables(history).items():
-            _fill(engine, table, rows)
+            fill(engine, table, rows.astype({"pid": str}))
     finally:
         engine.dispose()
 
@@ -59,7 +59,7 @@ def _tables(history: MadeUpHistory) -> dict[str, pd.DataFrame]:
                 "pid": people["patient"],
                 "born": people["birth"].dt.strftime("%Y-%m-%d"),
                 "sex": people["sex"].replace(sexes),
-                "died": _local(people["died"], zone),
+                "died": local_times(people["died"], zone),
             }
         ),
         "stay": pd.DataFrame(
@@ -67,16 +67,16 @@ def _tables(history: MadeUpHistory) -> dict[str, pd.DataFrame]:
                 "pid": stays["patient"],
                 "class": stays["class"],
                 "state": stays["status"],
-                "admitted": _local(stays["time"], zone),
-                "discharged": _local(stays["until"], zone),
+                "admitted": local_times(stays["time"], zone),
+                "discharged": local_times(stays["until"], zone),
             }
         ),
         "result": pd.DataFrame(
             {
                 "pid": results["patient"],
                 "code": results["code"],
-                "measured": _local(results["time"], zone),
-                "released": _local(results["recorded"], zone),
+                "measured": local_times(results["time"], zone),
+                "released": local_times(results["recorded"], zone),
                 "number": results["value"],
                 "answer": results["text"],
                 "unit": results["unit"],
@@ -86,23 +86,24 @@ def _tables(history: MadeUpHistory) -> dict[str, pd.DataFrame]:
             {
                 "pid": diagnoses["patient"],
                 "code": diagnoses["code"],
-                "since": _local(diagnoses["time"], zone),
-                "entered": _local(diagnoses["recorded"], zone),
+                "since": local_times(diagnoses["time"], zone),
+                "entered": local_times(diagnoses["recorded"], zone),
             }
         ),
         "prescription": pd.DataFrame(
-            {"pid": orders["patient"], "code": orders["code"], "ordered": _local(orders["time"], zone)}
+            {"pid": orders["patient"], "code": orders["code"], "ordered": local_times(orders["time"], zone)}
         ),
     }
 
 
-def _local(times: pd.Series, zone: str) -> pd.Series:
+def local_times(times: pd.Series, zone: str) -> pd.Series:
+    """Moments as a hospital's clocks have them."""
     local: pd.Series[str] = times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.strftime("%Y-%m-%d %H:%M:%S")
     return local
 
 
-def _fill(engine: Engine, table: str, rows: pd.DataFrame) -> None:
-    rows = rows.astype({"pid": str})
+def fill(engine: Engine, table: str, rows: pd.DataFrame) -> None:
+    """Append rows to a table."""
     if engine.dialect.name != "postgresql":
         rows.to_sql(table, engine, if_exists="append", index=False, chunksize=50_000)
         return

@@ -15,6 +15,7 @@ FHIR = {"kind": "fhir-rest", "base_url": "https://fhir.example.org/r4"}
 ANSWERS = {
     "files": {"kind": "files", "path": "fhir"},
     "sql": {"kind": "sql", "url": "sqlite:///his.sqlite"},
+    "omop": {"kind": "omop", "url": "postgresql+psycopg://reader@db/omop", "cdm_schema": "cdm"},
     "rest": {**FHIR, "auth": "none"},
     "bulk": {**FHIR, "kind": "fhir-bulk", "auth": "smart-backend", "user": "our-client", "secret_env": "FHIR_KEY"},
     "basic": {**FHIR, "auth": "basic", "user": 'o\'brien "the": #1', "secret_env": "FHIR_PASSWORD"},

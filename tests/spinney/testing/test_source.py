@@ -16,7 +16,9 @@ from spinney.connectors.sources import SourceSettings
 from spinney.connectors.sources.fhir_bulk import FhirBulkSettings
 from spinney.connectors.sources.fhir_rest import FhirRestSettings
 from spinney.connectors.sources.files import FilesSettings
+from spinney.connectors.sources.omop import OmopSettings
 from spinney.connectors.sources.sql import SqlSettings
+from spinney.demo.omop import TABLES as OMOP_TABLES
 from spinney.testing.source import Reading, SourceContract
 from tests.made_up import observation, patient, write
 from tests.servers.fhir_traps import FhirTraps, Stumble
@@ -114,6 +116,53 @@ def fill(url: str, of_time: str, patients: Sequence[str], readings: Sequence[Rea
     engine.dispose()
 
 
+class OmopPlace:
+    """The tables of OMOP, in a file or on a server."""
+
+    secrets = ()
+
+    def __init__(self, url: str, wrong: str) -> None:
+        self.url = url
+        self.settings = OmopSettings(url=url, patient="person_source_value")
+        self.wrong = OmopSettings(url=wrong, patient="person_source_value")
+
+    def hold(self, patients: Sequence[str], readings: Sequence[Reading]) -> None:
+        codes = {code: number for number, code in enumerate(sorted({one.code for one in readings}), 1)}
+        persons = {name: number for number, name in enumerate(patients, 1)}
+        tables: dict[str, list[dict[str, object]]] = {
+            "concept": [
+                *(
+                    {"concept_id": number, "vocabulary_id": "LOINC", "concept_code": code.partition("|")[2]}
+                    for code, number in codes.items()
+                ),
+                {"concept_id": 9529, "vocabulary_id": "UCUM", "concept_code": "kg"},
+            ],
+            "person": [{"person_id": number, "person_source_value": name} for name, number in persons.items()],
+            "measurement": [
+                {
+                    "measurement_id": number,
+                    "person_id": persons[one.patient],
+                    "measurement_concept_id": codes[one.code],
+                    "measurement_date": one.time.date().isoformat(),
+                    "measurement_datetime": written(one.time, "TEXT"),
+                    "value_as_number": one.value,
+                    "unit_concept_id": 9529,
+                }
+                for number, one in enumerate(readings)
+            ],
+        }
+        engine = create_engine(self.url)
+        with engine.begin() as connection:
+            for table, rows in tables.items():
+                connection.execute(text(f"CREATE TABLE {table} ({OMOP_TABLES[table]})"))
+                into = f"{table} ({', '.join(rows[0])}) VALUES ({', '.join(f':{name}' for name in rows[0])})"
+                connection.execute(text(f"INSERT INTO {into}"), rows)
+        engine.dispose()
+
+    def away(self) -> None:
+        return None  # the connection is that of the places above
+
+
 def written(moment: datetime, of_time: str) -> datetime | str:
     return moment if of_time != "TEXT" else moment.strftime("%Y-%m-%d %H:%M:%S")
 
@@ -165,6 +214,15 @@ class TestPostgres(SourceContract):
         return PostgresPlace(request.getfixturevalue("postgres")(), monkeypatch)
 
 
+class TestOmop(SourceContract):
+    @pytest.fixture(params=["sqlite", "postgres"])
+    def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> OmopPlace:
+        if request.param == "sqlite":
+            return OmopPlace(f"sqlite:///{tmp_path / 'omop.db'}", f"sqlite:///{tmp_path / 'nowhere.db'}")
+        url = str(request.getfixturevalue("postgres")())
+        return OmopPlace(url, url.replace("postgres@", "nobody@"))
+
+
 class TestFhirServers(SourceContract):
     @pytest.fixture(params=[FhirRestSettings, FhirBulkSettings])
     def place(self, request: pytest.FixtureRequest, server: FhirTraps) -> ServerPlace:
@@ -174,4 +232,4 @@ class TestFhirServers(SourceContract):
 def test_every_source_is_held_to_it() -> None:
     from spinney.plugins import SOURCES
 
-    assert set(SOURCES) == {"files", "sql", "fhir-rest", "fhir-bulk"}
+    assert set(SOURCES) == {"files", "omop", "sql", "fhir-rest", "fhir-bulk"}

@@ -33,7 +33,8 @@ def finished_table(history: MadeUpHistory, study: Study) -> pd.DataFrame:
             staged = stage(bench, Pulled(files), folder)
             relevant = select_events(bench, staged, study, maps_of(history), now, folder / "relevant")
             table: pd.DataFrame = build(bench, relevant, study).table.to_pandas()
-    return table[table["ripe"]].drop(columns="ripe").reset_index(drop=True)
+    ripe = table[table["ripe"]].drop(columns="ripe")
+    return ripe.sort_values(list(ripe.columns), ignore_index=True)  # whatever order the engine works in
 
 
 def write_study_table(history: MadeUpHistory, study: Study, path: Path, *, drop_empty: bool = False) -> None:

@@ -19,6 +19,7 @@ NEITHER = {  # rooms that neither hold rows nor send, and what they are instead
     "spinney.base": "settings",
     "spinney.configuration": "reads the files of a house and puts it together",
     "spinney.connectors.fair4health": "reads a study of others",
+    "spinney.connectors.terminology": "reads codes that others publish",
     "spinney.demo": "makes hospitals up",
     "spinney.deployments": "data",
     "spinney.doctor": "tries everything once",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from spinney.flows.cli.options import json_option
+
 
 @click.group()
 def study() -> None:
@@ -83,6 +85,50 @@ def check(ctx: click.Context, file: Path, as_json: bool) -> None:
         click.echo(f"{file} is valid: {words}\ndigest {found.digest}")
         if found.privacy.warning:
             click.echo(f"Know that with {found.privacy.warning}.", err=True)
+
+
+@study.command(short_help="Write what the code sets mean into the study.")
+@click.argument("file", type=click.Path(path_type=Path))
+@json_option
+def pin(file: Path, as_json: bool) -> None:
+    """Read the files of FILE's code sets and write what they mean, and their digests, into FILE.
+
+    All sites then mean the same codes, and none of them needs the files. Nothing is downloaded. Everything else in FILE
+    stays as it is; without a change nothing is written. Raise `version` and let the sites approve the study again.
+    """
+    from spinney.configuration.pinning import pin as pin_sets
+
+    found, changed = pin_sets(file)
+    sets = {name: {"codes": len(one.written), "files": one.files} for name, one in found.pinned.items()}
+    if as_json:
+        click.echo(json.dumps({"digest": found.digest, "changed": changed, "code_sets": sets}, indent=2))
+        return
+    for name, one in found.pinned.items():
+        files = ", ".join(f"{file} ({digest[:12]})" for file, digest in one.files.items()) or "by their beginning"
+        click.echo(f"@{name}: {len(one.written):,} codes from {files}{' (new)' if name in changed else ''}")
+    what = "is written" if changed else "was pinned already"
+    click.echo(f"{file} {what if sets or changed else 'has no code sets'}; digest {found.digest}")
+
+
+@study.command(short_help="Show what the codes mean, and how many a site has.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--site", "site_file", type=click.Path(path_type=Path), help="Count in this site's data, too.")
+@json_option
+def codes(file: Path, site_file: Path | None, as_json: bool) -> None:
+    """Show what every code, prefix and code set in FILE means, and for which feature, index event or label it is asked.
+
+    With --site the source is read as for a cohort, without those who object, and every code is counted. Nothing is sent
+    and nothing kept; what fewer patients than the study's smallest leaf have is not counted out.
+    """
+    from spinney.configuration.study_file import read_study
+    from spinney.flows.cli.study_codes import as_data, counted, lines
+
+    found = read_study(file)
+    counts = counted(found, site_file) if site_file else None
+    if as_json:
+        click.echo(json.dumps(as_data(found, counts), indent=2))
+    else:
+        click.echo("\n".join(lines(found, counts)))
 
 
 @study.command(short_help="Print the JSON schema for editors.")

@@ -3,6 +3,7 @@
 pull                        the whole way, from what a study asks to a cohort
 events, selected_events     resources and rows become events; those that the study asks for
 referred                    Medications and Encounters to which events refer
+code_matches, code_counts   which codes a study means here, and how many of them there are
 recipes, feature_columns    which event belongs to which feature
 engine                      events become a table
 imported_table              a finished table becomes a cohort

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
-from spinney.cohort.events import stage
+from spinney.cohort.events import Staged, stage
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
@@ -95,9 +95,22 @@ def _pulled(
     study: Study, plan: PullPlan, now: datetime | None, report: PullReport, progress: Progress | None = None
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The ripe rows and those that are still open, while what they were made from is still there."""
-    now = (now or datetime.now(UTC)).astimezone(UTC)
+    now, tell = _utc(now), progress or (lambda *_: None)
+    with _read(study, plan, now, report, tell) as (pulled, work):
+        table = _table(study, plan, pulled, work, now, report, tell)
+        if study.imputation == "forward-fill-then-median":
+            table = _imputed(table, study, plan.vault, report)
+        halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
+        del table  # it may be large
+        yield halves
+
+
+@contextmanager
+def _read(
+    study: Study, plan: PullPlan, now: datetime, report: PullReport, tell: Progress
+) -> Iterator[tuple[Pulled, Path]]:
+    """What the source has for the study, without those who object, and a folder to work in."""
     with plan.vault.staging(study.name) as staging:
-        tell = progress or (lambda *_: None)
         judge = judge_of(plan.opt_out, study, plan.vault, staging, now)
         pulled = plan.source.pull(_wanted(study, plan, now), staging, tell)
         work = _emptied(staging / "work")
@@ -109,16 +122,32 @@ def _pulled(
             report.notes += pulled.notes
             report.files.update(pulled.held)
             report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
-            table = _table(study, plan, pulled, work, now, report, tell)
+            yield pulled, work
         except duckdb.Error as error:  # its text may quote what a patient's record says
             if has_no_room(error):
                 raise OSError(errno.ENOSPC, "no room") from None
             raise SourceFailed(f"DuckDB gave up on the events: {type(error).__name__}; is the disk full?") from None
-        if study.imputation == "forward-fill-then-median":
-            table = _imputed(table, study, plan.vault, report)
-        halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
-        del table  # it may be large
-        yield halves
+
+
+@contextmanager
+def staged_events(
+    study: Study,
+    plan: PullPlan,
+    *,
+    now: datetime | None = None,
+    progress: Progress | None = None,
+    report: PullReport | None = None,
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, Staged]]:
+    """A source's events for a study as they are before any is chosen, while they are there; no cohort comes of it."""
+    now, tell = _utc(now), progress or (lambda *_: None)
+    report = PullReport() if report is None else report
+    with _read(study, plan, now, report, tell) as (pulled, work), open_bench(work, plan.timezone) as bench:
+        invalid, _ = invalid_ids(pulled.files, plan.validation, plan.validation_sample)
+        yield bench, stage(bench, pulled, work, invalid, tell)
+
+
+def _utc(now: datetime | None) -> datetime:
+    return (now or datetime.now(UTC)).astimezone(UTC)
 
 
 def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:

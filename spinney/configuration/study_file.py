@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from spinney.configuration.mistakes import in_words
 from spinney.configuration.yaml_lines import PLAIN_SCALARS, Place, YamlDocument, parse
 from spinney.errors import StudyInvalid
+from spinney.study.codes import PinnedSet
 from spinney.study.study import Study
 
 LARGEST_FILE = 5_000_000
@@ -25,10 +27,43 @@ Model = TypeVar("Model", bound=BaseModel)
 def read_study(path: str | Path) -> Study:
     """The study in a file, or StudyInvalid with every mistake in it."""
     study = read_settings(path, Study)
+    if other := list(_other_files(study, Path(path).resolve().parent)):
+        lines = _parsed(_text(path)).lines
+        raise _invalid(path, [(_line(lines, place), words) for place, words in other])
     if wrong := list(_unknown_units(study)):
         lines = _parsed(_text(path)).lines
         raise _invalid(path, [(_line(lines, place), words) for place, words in wrong])
     return study
+
+
+def raw_study(path: str | Path) -> tuple[str, YamlDocument]:
+    """The text of a study's file and what stands in it, whether or not it is a valid study."""
+    text = _text(path)
+    return text, _parsed(text)
+
+
+def _other_files(study: Study, folder: Path) -> Iterator[tuple[Place, str]]:
+    """Files of code sets that lie beside the study and are not those that it was pinned with."""
+    for name, one in study.pinned.items():
+        for file, digest in one.files.items():
+            path = folder / file
+            if path.is_file() and (here := _digest(path, path.stat().st_mtime_ns, path.stat().st_size)) != digest:
+                yield (
+                    ("pinned", name),
+                    f"pinned.{name}: {file} here has the digest {here}, the study was pinned with {digest}. The study "
+                    "carries the codes itself: a site takes its own file away, or gets the coordinator's. Who writes "
+                    "the study and means the new file raises `version` and runs spinney study pin",
+                )
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, _changed: int, _size: int) -> str:
+    """A night reads its study in several steps, and files of vocabularies are large."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise StudyInvalid([f"{path}: cannot be read ({error.strerror})"]) from None
 
 
 def _unknown_units(study: Study) -> Iterator[tuple[Place, str]]:
@@ -79,6 +114,8 @@ def write_study(study: Study, path: str | Path, notes: Sequence[str] = ()) -> No
     for name, value in _changes(study).items():
         meaning = _comment(type(study).model_fields[name].description or "")
         body = _feature_lines(value) if name == "features" else _dump({name: value})
+        if name == "pinned":
+            body = pinned_lines(study.pinned)
         blocks.append(f"{meaning}\n{body}")
     file.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
 
@@ -150,6 +187,21 @@ def _dump(value: Any, width: float = WIDTH, flow: bool = False) -> str:
 def _feature_lines(features: list[dict[str, Any]]) -> str:
     lines = (f"  - {_dump(feature, width=float('inf'), flow=True)}" for feature in features)
     return "\n".join(["features:", *lines])
+
+
+def pinned_lines(pinned: Mapping[str, PinnedSet]) -> str:
+    """What is pinned, one code in a line, so that two versions of a study can be compared line by line."""
+    lines = ["pinned:"]
+    for name, one in pinned.items():
+        lines.append(f"  {_dump(name)}:".replace("\n...", ""))
+        for key, value in _changes(one).items():
+            if key != "codes":
+                lines += [f"    {line}" for line in _dump({key: value}).splitlines()]
+        lines.append("    codes:")
+        for system, words in one.codes.items():
+            lines += [f"      {_dump({system: 0}, float('inf')).removesuffix(' 0')} |-"]
+            lines += [f"        {word}" for word in words]
+    return "\n".join(lines)
 
 
 def _comment(text: str) -> str:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from spinney.base import Name, Settings
 
@@ -77,26 +77,53 @@ Code = Annotated[str, AfterValidator(_checked_code)]
 ExactCode = Annotated[str, AfterValidator(_checked_exact)]
 
 
+def _checked_file(name: str) -> str:
+    parts = name.split("/")
+    if (
+        not name
+        or "\\" in name
+        or ":" in name
+        or any(part in ("", ".", "..") for part in parts)
+        or not name.isprintable()
+    ):
+        raise ValueError(f"{name!r} is no file next to study.yaml; write a name such as codes/heart-failure.json")
+    return name
+
+
+SetFile = Annotated[str, AfterValidator(_checked_file)]
+
+
+def _lines(words: object) -> object:
+    return words.splitlines() if isinstance(words, str) else words
+
+
 class CodeSet(Settings):
     """A set of codes that other files hold."""
 
-    files: tuple[str, ...] = Field(
-        min_length=1,
-        description="Next to study.yaml: a ValueSet or CodeSystem (FHIR JSON), a CSV or Parquet file of codes, or "
-        "OMOP's concept_ancestor; further files are those that the first ones need.",
+    files: tuple[SetFile, ...] = Field(
+        (),
+        description="Next to study.yaml: a ValueSet or CodeSystem (FHIR JSON), or a CSV or Parquet file of codes; the "
+        "others are those that the first one needs. Empty: ICD, ATC and OPS say by their codes what is below what.",
     )
     descendants_of: tuple[ExactCode, ...] = Field(
-        (), description="These codes and everything below them in the files' hierarchy; empty: what the files list."
+        (),
+        description="These codes and everything below them in the files' hierarchy; empty: what the first file lists.",
     )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.files and not self.descendants_of:
+            raise ValueError("a code set needs `files`, or `descendants_of`")
+        return self
 
 
 class PinnedSet(Settings):
     """What a code set means, with the digests of the files that said so. `spinney study pin` writes it."""
 
-    files: dict[str, Annotated[str, Field(pattern=_DIGEST)]] = Field(description="SHA-256 of every file.")
+    files: dict[SetFile, Annotated[str, Field(pattern=_DIGEST)]] = Field({}, description="SHA-256 of every file.")
     descendants_of: tuple[ExactCode, ...] = Field((), description="As in the code set.")
-    codes: dict[str, tuple[str, ...]] = Field(
-        description="By system its codes; a star means every code that begins so, or every code of the system."
+    codes: dict[str, Annotated[tuple[str, ...], BeforeValidator(_lines)]] = Field(
+        description="By system its codes, one in a line; a star means every code that begins so."
     )
 
     @model_validator(mode="after")

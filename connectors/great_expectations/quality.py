@@ -117,8 +117,6 @@ def _result(rule: Expected, found: Any, frame: pd.DataFrame) -> RuleResult:
     if "column_set" in rule.arguments:
         names = set(rule.arguments["column_set"])
         return RuleResult(rule.rule, rule.severity, len(names), len(names - set(frame.columns)), passed)
-    if rule.arguments.get("column") == "patient":
-        checked = int(frame["patient"].nunique())
     return RuleResult(rule.rule, rule.severity, checked, 0 if passed else checked, passed)
 
 

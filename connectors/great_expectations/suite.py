@@ -113,12 +113,11 @@ def _columns(rule: str, severity: Severity, names: list[str]) -> Expected:
 
 
 def _about_rows(study: Study) -> Iterator[Expected]:
-    label, fewest, unique = study.label.name, study.privacy.smallest_cohort, "ExpectColumnUniqueValueCountToBeBetween"
+    label, unique = study.label.name, "ExpectColumnUniqueValueCountToBeBetween"
     yield Expected(f"{label} is known", "critical", "ExpectColumnValuesToNotBeNull", {"column": label})
     yield Expected(
         f"{label} is yes in some rows and no in others", "critical", unique, {"column": label, "min_value": 2}
     )
-    yield Expected(f"at least {fewest} patients", "critical", unique, {"column": "patient", "min_value": fewest})
     yield Expected(
         "no index event of a patient twice",
         "critical",

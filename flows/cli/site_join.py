@@ -103,7 +103,7 @@ def show_study(study: Study, approvals: Approvals) -> None:
     click.echo("What leaves this house in every round, each message with a line in the audit log:")
     for line in what_leaves(study):
         click.echo(f"  {line}")
-    click.echo(f"With fewer than {study.privacy.smallest_cohort} patients this house stays out by itself.")
+    click.echo(f"With fewer than {study.privacy.smallest_cohort} training patients this house stays out by itself.")
     if study.privacy.warning:
         click.echo(f"Know that with {study.privacy.warning}.")
     show_changes(study, approvals)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 
 from spinney.cohort.drift import Drift, drift, last_cohort
 from spinney.cohort.quality_docs import write_docs
 from spinney.cohort.vault import Vault
-from spinney.connectors.great_expectations.quality import Counts, QualityReport, check_table
+from spinney.connectors.great_expectations.quality import Counts, QualityReport, RuleResult, check_table
+from spinney.errors import CohortRejected
+from spinney.rows.cohort import divided
 from spinney.rows.cohort_ref import CohortRef
+from spinney.rows.encode import encode_label
+from spinney.rows.parts import Part
 from spinney.study.study import Study
 
 DOCS_FOLDER = "data-docs"
@@ -30,9 +38,23 @@ def check_cohort(home: Path, study: Study, cohort: CohortRef, counts: Counts) ->
     vault = Vault(home)
     table = vault.read(cohort)
     quality = check_table(table, study, counts)
+    quality = QualityReport((*quality.results, *enough_patients(table, study, vault)))
     before = last_cohort(vault, study, cohort)
     moved = drift(vault.read(before), table, study) if before else None
     if not quality.failures("critical"):
         vault.accept(cohort)
     docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)
     return CheckResult(quality, moved, docs)
+
+
+def enough_patients(table: pa.Table, study: Study, vault: Vault) -> Iterator[RuleResult]:
+    """Whether as many patients train as a round will ask for; those who are kept aside to measure don't count."""
+    frame, fewest = table.to_pandas(), study.privacy.smallest_cohort
+    try:
+        label = encode_label(frame, study.label)
+    except CohortRejected:
+        return  # another rule says that the outcome is not known
+    patients, part, _ = divided(frame, label, study, frame["patient"].tolist(), vault.key)
+    found = len(np.unique(patients[part == Part.TRAINING]))
+    few = found < fewest
+    yield RuleResult(f"at least {fewest} training patients", "critical", found, found if few else 0, not few)

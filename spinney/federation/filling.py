@@ -144,7 +144,7 @@ class FillingSite(SitePart):
             sums = told_sums(training, privacy)
             vector = characteristic_vector(training, privacy)
         except Declined:
-            return Decline(f"fewer patients than the smallest cohort of {privacy.smallest_cohort}")
+            return Decline(f"fewer training patients than the smallest cohort of {privacy.smallest_cohort}")
         # What was told stays what it was: after filling, a column of few known values would look well known.
         house.memory.setdefault("told-sums", sums)
         house.memory.setdefault("told-vector", vector)

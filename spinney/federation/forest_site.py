@@ -83,7 +83,7 @@ class ForestSite(FillingSite):
         try:
             vector = self.filled_vector(order.means)
         except Declined:  # how many patients there are is nobody's business but this site's
-            return Decline(f"fewer patients than the smallest cohort of {house.study.privacy.smallest_cohort}")
+            return Decline(f"fewer training patients than the smallest cohort of {house.study.privacy.smallest_cohort}")
         public, signature = self.introduced()
         return Description(
             rounded_rows(len(training), house.study.privacy), vector, training.present, public, signature

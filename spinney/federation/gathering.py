@@ -47,7 +47,14 @@ def require(federation: Federation, study: Study) -> None:
         advice = ""
         if len(federation.sites) == 2 and study.privacy.secure_sum != "trusted-third-party":
             advice = "; two sites can only use secure_sum: trusted-third-party"
-        raise RoundVoid(f"{len(federation.sites)} sites are left and {needed} are needed{advice}")
+        left = f"{len(federation.sites)} sites are left and {needed} are needed"
+        raise RoundVoid(f"{left}{advice}{without(federation.left_out)}")
+
+
+def without(left_out: Mapping[str, str]) -> str:
+    """Who was left out and why, as the end of a sentence; empty where nobody was."""
+    names = "; ".join(f"{site}: {reason}" for site, reason in sorted(left_out.items()))
+    return f"; left out: {names}" if names else ""
 
 
 def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]) -> list[Cluster]:
@@ -66,19 +73,20 @@ def gather(federation: Federation, study: Study, groups: Sequence[Sequence[str]]
         for site, reason in false_refusals({site: verdicts[site] for site in group if site in verdicts}).items():
             federation.leave_out(site, reason)
     require(federation, study)
-    return [_cluster(study, group, grown, verdicts, set(federation.sites)) for group in sorted({*group_of.values()})]
+    return [_cluster(federation, study, group, grown, verdicts) for group in sorted({*group_of.values()})]
 
 
 def _cluster(
+    federation: Federation,
     study: Study,
     group: Sequence[str],
     grown: Mapping[str, GrownForest],
     verdicts: Mapping[str, Verdict],
-    left: set[str],
 ) -> Cluster:
-    members = tuple(site for site in group if site in left and site in verdicts)
+    members = tuple(site for site in group if site in federation.sites and site in verdicts)
     if len(members) < study.privacy.fewest_scorers:
-        raise RoundVoid(f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}")
+        few = f"a cluster has {len(members)} sites left and needs {study.privacy.fewest_scorers}"
+        raise RoundVoid(few + without(federation.left_out))
     scorers = {site: verdicts[site].scorable for site in members}
     said = {site: verdicts[site] for site in group if site in verdicts}
     agreed = {}

@@ -17,7 +17,7 @@ from spinney.choice.weigh import common_weights
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import secure_sum
 from spinney.federation.forest_site import ForestSite
-from spinney.federation.gathering import Cluster, able, answers, ask, manifest_of, require
+from spinney.federation.gathering import Cluster, able, answers, ask, manifest_of, require, without
 from spinney.federation.messages import (
     Description,
     Manifest,
@@ -246,7 +246,8 @@ def _order(
     members = tuple(site for site in cluster.members if site in federation.sites)
     fewest = study.privacy.fewest_scorers
     if len(members) < fewest:
-        raise RoundVoid(f"{len(members)} sites are left to score and {fewest} are needed")
+        few = f"{len(members)} sites are left to score and {fewest} are needed"
+        raise RoundVoid(few + without(federation.left_out))
     manifest = _scorable(cluster, members, fewest)
     if not len(manifest):
         raise RoundVoid(f"there is no tree that {fewest} of the sites that are left can score")

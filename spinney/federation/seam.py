@@ -70,6 +70,10 @@ class Federation(Protocol):
     def sites(self) -> Sequence[str]:
         """Names of the sites that are still taking part, sorted."""
 
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Who is not taking part any more, and why."""
+
     def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
         """One order per site; the replies of those that answered in time. Who didn't is out of the round."""
 

@@ -22,7 +22,9 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
     """
     people = cohort.patient_count
     if people < privacy.smallest_cohort:
-        raise Declined(f"{people} patients are fewer than the study's smallest cohort of {privacy.smallest_cohort}")
+        raise Declined(
+            f"{people} training patients are fewer than the study's smallest cohort of {privacy.smallest_cohort}"
+        )
     known = np.count_nonzero(~np.isnan(cohort.X), axis=0)
     enough = _patients_known(cohort) >= privacy.smallest_cohort
     total = np.nansum(cohort.X, axis=0, dtype=np.float64)

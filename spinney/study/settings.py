@@ -112,7 +112,11 @@ class ForestSettings(Settings):
 class Privacy(Settings):
     """What may leave a hospital, and how it is guarded."""
 
-    smallest_cohort: int = Field(30, ge=10, description="A site with fewer patients declines the round.")
+    smallest_cohort: int = Field(
+        30,
+        ge=10,
+        description="A site with fewer training patients stays out; those who are kept aside to measure don't count.",
+    )
     smallest_leaf: int = Field(5, ge=2, description="Fewest distinct patients in a leaf that travels.")
     probability_precision: float = Field(0.01, ge=0.001, le=0.25, description="Leaf probabilities are rounded to this.")
     weight_precision: float = Field(0.01, ge=0.001, le=0.25, description="Tree weights are rounded to this.")

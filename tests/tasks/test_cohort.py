@@ -56,10 +56,10 @@ def files(tmp_path: Path) -> Files:
     (tmp_path / "study.yaml").write_text(STUDY)
     (tmp_path / "site.yaml").write_text("name: north\nhome: home\nsource: {kind: files, path: fhir}\n")
     resources: list[dict[str, Any]] = [encounter("2023-12-01", "2023-12-02", who="p0", kind="AMB")]
-    for number in range(20):
+    for number in range(40):
         who = f"p{number}"
         resources += [patient(who), encounter("2023-03-01", "2023-03-05T10:00:00Z", who=who)]
-        resources += [observation("2023-03-02", float(CANARY) if number == 7 else 60.0 + number, who=who)]
+        resources += [observation("2023-03-02", float(CANARY) if number == 7 else 40.0 + number, who=who)]
         resources += [encounter("2023-03-20", who=who)] if number % 2 else []
     write(tmp_path / "fhir", resources)
     return Files(tmp_path / "site.yaml", tmp_path / "study.yaml")
@@ -76,7 +76,7 @@ def test_a_flow_pulls_checks_and_encodes_a_cohort(prefect: Path, files: Files) -
     site, study = files.read()
     ref = cohort_of(site, study)
     kept, again = read_encoded(ref, study), encode_table(site.vault, ref, study)
-    assert ref.rows == 20
+    assert ref.rows == 40
     for name in ("X", "y", "patients", "part", "present"):
         np.testing.assert_array_equal(getattr(kept, name), getattr(again, name))
 
@@ -85,8 +85,8 @@ def test_a_cohort_that_breaks_the_contract_is_rejected_without_another_try(
     prefect: Path,  # noqa: ARG001
     files: Files,
 ) -> None:
-    files.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 21"))
-    with pytest.raises(CohortRejected, match="at least 21 patients"):
+    files.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 41"))
+    with pytest.raises(CohortRejected, match="at least 41 training patients"):
         cohort_of(*files.read())
 
 
@@ -104,7 +104,7 @@ def test_prefect_stores_no_value_of_a_patient(prefect: Path, files: Files) -> No
             *(run.model_dump_json() for run in client.read_task_runs()),
             *(log.message for log in client.read_logs(LogFilter())),
         ]
-    assert any("weight is between 20 and 100 kg: 1 of 20 fail" in one for one in everything)
+    assert any("weight is between 20 and 100 kg: 1 of 40 fail" in one for one in everything)
     assert not any(CANARY in one or "/p7" in one for one in everything)
     stored = [file.read_bytes() for file in prefect.rglob("*") if file.is_file()]
     assert not any(CANARY.encode() in one or b"/p7" in one for one in stored)

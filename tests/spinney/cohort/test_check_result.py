@@ -11,10 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.check_result import CheckResult
-from spinney.errors import CohortRejected
+from spinney.cohort.check_result import CheckResult, check_cohort, enough_patients
+from spinney.cohort.encoded import encode_table
+from spinney.cohort.vault import Vault
+from spinney.errors import CohortRejected, Declined
 from spinney.rows.cohort_ref import CohortRef
-from tests.connectors.great_expectations.contract import CANARY, CANARY_WORD, STUDY
+from spinney.rows.describe import characteristic_vector
+from spinney.rows.parts import Part
+from tests.connectors.great_expectations.contract import CANARY, CANARY_WORD, GOOD, ROWS, STUDY, Counts, table
 from tests.places import ROOT
 
 # Great Expectations imports modules that Python has deprecated
@@ -78,3 +82,32 @@ def test_an_error_about_a_marked_patient_does_not_quote_them(marked: tuple[Path,
         marked[2].quality.require()
     assert str(int(CANARY)) not in str(caught.value)
     assert CANARY_WORD not in str(caught.value)
+
+
+def known_vault(home: Path) -> Vault:
+    """With a key, so that the same patients train whenever this is run."""
+    (Vault(home).folder / "key").write_bytes(b"k" * 32)
+    return Vault(home)
+
+
+@pytest.mark.parametrize("people", range(30, 61, 5))
+def test_a_check_and_a_round_mean_the_same_patients_by_the_smallest_cohort(people: int, tmp_path: Path) -> None:
+    patients = [f"p{row % people}" for row in range(ROWS)]
+    home, words = tmp_path / "home", table(patient=patients)
+    ref = known_vault(home).write(words, STUDY, None)
+    (rule,) = enough_patients(Vault(home).read(ref), STUDY, Vault(home))
+    training = encode_table(Vault(home), ref, STUDY).rows(Part.TRAINING)
+    try:
+        characteristic_vector(training, STUDY.privacy)
+    except Declined:
+        assert (rule.rule, rule.passed, rule.failed) == ("at least 30 training patients", False, rule.checked)
+    else:
+        assert (rule.passed, rule.failed) == (True, 0)
+    assert rule.checked == training.patient_count < people
+
+
+def test_too_few_training_patients_keep_a_site_out(tmp_path: Path) -> None:
+    few = table(**{name: values[:34] for name, values in GOOD.items()})
+    ref = known_vault(tmp_path).write(few, STUDY, None)
+    with pytest.raises(CohortRejected, match="at least 30 training patients"):
+        check_cohort(tmp_path, STUDY, ref, Counts()).quality.require()

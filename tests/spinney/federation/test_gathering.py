@@ -95,6 +95,18 @@ def test_below_the_quorum_the_round_is_void_with_numbers(people):
         simulate(study(quorum=4), people, lost={"elm": "grow"})
 
 
+def test_a_round_without_enough_sites_says_who_was_left_out_and_why(wood, people):
+    few = {**people, "elm": people["elm"].at(np.arange(20))}
+    with pytest.raises(RoundVoid) as void:
+        simulate(study(quorum=4), few, lost={"beech": "grow"})
+    assert str(void.value) == (
+        "3 sites are left and 4 are needed; left out: elm: fewer training patients than the smallest cohort of 30"
+    )
+    with pytest.raises(RoundVoid) as void:
+        simulate(wood, few, lost={"beech": "grow"})
+    assert "; left out: beech: no answer to grow; elm: fewer training" in str(void.value)
+
+
 @pytest.mark.parametrize("mode", ["masked", "trusted-third-party"])
 def test_the_quorum_holds_while_scoring_too(people, mode):
     with pytest.raises(RoundVoid, match="3 sites are left and 4 are needed"):

@@ -16,7 +16,7 @@ def test_everybody_who_is_large_enough_is_described() -> None:
     federation = Wood(wood, people)
     joined = welcome(federation, wood)
     assert sorted(joined) == sorted({*SITES} - {"elm"})
-    assert federation.left_out == {"elm": "fewer patients than the smallest cohort of 30"}
+    assert federation.left_out == {"elm": "fewer training patients than the smallest cohort of 30"}
     assert all(np.all((one.vector >= 0) & (one.vector <= 1)) for one in joined.values())
 
 

@@ -52,7 +52,7 @@ def test_missing_rates_follow_as_an_option_one_per_feature() -> None:
 
 @pytest.mark.parametrize("missing_rates", [False, True])
 def test_below_the_smallest_cohort_a_site_says_nothing(missing_rates: bool) -> None:
-    with pytest.raises(Declined, match="16 patients are fewer than the study's smallest cohort of 20"):
+    with pytest.raises(Declined, match="16 training patients are fewer than the study's smallest cohort of 20"):
         characteristic_vector(cohort(16), STUDY.privacy, missing_rates)
 
 

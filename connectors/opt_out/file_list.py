@@ -14,7 +14,6 @@ from pydantic import Field
 
 from spinney.connectors.opt_out.identifiers import Named, listed
 from spinney.connectors.opt_out.lists import Place, PlainList, Said
-from spinney.connectors.tables import form_of
 from spinney.errors import SourceFailed
 
 STOPPED = "nobody is pulled while it can't be read"
@@ -58,6 +57,8 @@ class FileList(PlainList):
             yield self._listed(word, number)
 
     def _cells(self, text: TextIO) -> Iterator[Named]:
+        from spinney.connectors.tables import form_of
+
         form = form_of(self.path)
         if self.column not in form.columns:
             raise SourceFailed(f"{self.title} has no column {self.column}; it has {', '.join(form.columns[:20])}")

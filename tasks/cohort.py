@@ -38,7 +38,7 @@ def check_cohort(site: SiteSettings, study: Study, pulled: PullResult) -> CheckR
     """Hold the cohort against the study's rules; whether it may take part, `quality.require` says."""
     from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
-    checked = check(site.home, study, pulled.cohort, pulled.report)
+    checked = check(site.home, study, pulled.cohort, pulled.report, site.accepted)
     show_quality(checked.quality, study.name)
     log = get_run_logger()
     for failed in checked.quality.failures("warning"):

@@ -5,9 +5,10 @@ A critical rule that fails keeps the site out of the round; a warning is in the 
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,14 +22,18 @@ from spinney.study.study import Study
 
 # Without this, Great Expectations quotes samples of the values that it did not expect.
 COUNTS_ONLY: dict[str, Any] = {"result_format": "BASIC", "partial_unexpected_count": 0}
+SHOWN_RULES = 10
 UNIT_REASONS = frozenset({"unknown unit", "unit can't be converted", "no unit"})
 
 
 class Counts(Protocol):
-    """What a pull's report tells: resources read by kind, and set aside by kind and reason."""
+    """What a pull's report tells: resources read by kind, those that can be used, and set aside by kind and reason."""
 
     @property
     def read(self) -> Counter[str]: ...
+
+    @property
+    def usable(self) -> Mapping[str, int]: ...
 
     @property
     def quarantined(self) -> Counter[tuple[str, str]]: ...
@@ -43,6 +48,8 @@ class RuleResult:
     checked: int
     failed: int
     passed: bool
+    accept: tuple[str, str] | None = None
+    """Where a site may be right not to keep it: a key of `accepted` in site.yaml, and the name to write there."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,21 @@ class QualityReport:
         """Raise CohortRejected if a critical rule failed: this site stays out of the round."""
         critical = self.failures("critical")
         if critical:
-            others = "; ".join(f"{one.rule} ({one.failed:,} failed)" for one in critical[1:])
-            advice = f"also {others}" if others else "mend it at the source, or ask the study's authors"
-            raise CohortRejected(critical[0].rule, critical[0].failed, advice)
+            others = [f"{one.rule} ({one.failed:,} failed)" for one in critical[1:]]
+            more = [f"{len(others) - SHOWN_RULES} more"] if len(others) > SHOWN_RULES else []
+            advice = f"also {'; '.join(others[:SHOWN_RULES] + more)}" if others else ""
+            advice = advice or "mend it at the source, or ask the study's authors"
+            raise CohortRejected(critical[0].rule, critical[0].failed, "; ".join([advice, *self.to_accept]))
+
+    @property
+    def to_accept(self) -> tuple[str, ...]:
+        """What to write in site.yaml where that is right at this site."""
+        names: dict[str, list[str]] = {}
+        for one in self.failures("critical"):
+            if one.accept is not None:
+                names.setdefault(one.accept[0], []).append(json.dumps(one.accept[1]))
+        words = ", ".join(f"{key}: [{', '.join(known)}]" for key, known in names.items())
+        return (f"where that is right here, write in site.yaml: accepted: {{{words}}}",) if words else ()
 
 
 def check_table(table: pa.Table, study: Study, counts: Counts | None = None) -> QualityReport:

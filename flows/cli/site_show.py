@@ -69,7 +69,7 @@ def look(study: Study, site: SiteSettings) -> Looked:
     finally:
         honour_objections(site, study, report.objections)
     seconds = time.monotonic() - start
-    checked = check_cohort(site.home, study, cohort, report)
+    checked = check_cohort(site.home, study, cohort, report, site.accepted)
     training = encode_table(site.vault, cohort, study).rows(Part.TRAINING)
     features = summarise(site.vault.read(cohort), study)
     seen = Seen(cohort, features, checked, _vector(training, study), what_leaves(study, len(training)))
@@ -228,6 +228,8 @@ def show(looked: Looked) -> None:
     if seen.checked.drift is not None:
         _show_lines(console, "compared with the last cohort", seen.checked.drift.warnings or ["nothing moved"])
     _show_lines(console, _kept(seen.checked.quality), _failures(seen.checked.quality))
+    for advice in seen.checked.quality.to_accept:
+        console.print(advice, soft_wrap=True, markup=False)
     console.print(f"Data Docs: {_from_here(seen.checked.docs)}", soft_wrap=True, markup=False)
 
 

@@ -10,6 +10,7 @@ imported_table              a finished table becomes a cohort
 impute                      missing values filled where a study asks for it
 vault, encoded              where cohorts are kept, as tables and as arrays
 check_result, drift         is it like the study says, and like last night
+gaps, accepted              what a site has nothing of, and what its people say of that
 quality_docs                the page for the staff of the site
 tree_membership, handover   who is in which tree; who is to be scored
 infer, summary              a first study from tables; columns in words

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from spinney.cohort.accepted import Accepted
 from spinney.cohort.drift import Drift, drift, last_cohort
+from spinney.cohort.gaps import gaps
 from spinney.cohort.quality_docs import write_docs
 from spinney.cohort.vault import Vault
 from spinney.connectors.great_expectations.quality import Counts, QualityReport, RuleResult, check_table
@@ -20,6 +22,7 @@ from spinney.rows.encode import encode_label
 from spinney.rows.parts import Part
 from spinney.study.study import Study
 
+NOTHING_ACCEPTED = Accepted()
 DOCS_FOLDER = "data-docs"
 
 
@@ -33,14 +36,17 @@ class CheckResult:
     docs: Path
 
 
-def check_cohort(home: Path, study: Study, cohort: CohortRef, counts: Counts) -> CheckResult:
+def check_cohort(
+    home: Path, study: Study, cohort: CohortRef, counts: Counts, accepted: Accepted = NOTHING_ACCEPTED
+) -> CheckResult:
     """Check a site's cohort. Whether it may take part is for `quality.require` to say."""
     vault = Vault(home)
     table = vault.read(cohort)
-    quality = check_table(table, study, counts)
-    quality = QualityReport((*quality.results, *enough_patients(table, study, vault)))
-    before = last_cohort(vault, study, cohort)
-    moved = drift(vault.read(before), table, study) if before else None
+    last = last_cohort(vault, study, cohort)
+    before = vault.read(last) if last else None
+    more = *enough_patients(table, study, vault), *gaps(table, before, study, counts, accepted)
+    quality = QualityReport((*check_table(table, study, counts).results, *more))
+    moved = None if before is None else drift(before, table, study)
     if not quality.failures("critical"):
         vault.accept(cohort)
     docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)

@@ -37,6 +37,8 @@ class Staged:
     events: dict[str, Path] = field(default_factory=dict)
     patients: Path | None = None
     read: Counter[str] = field(default_factory=Counter)
+    usable: Counter[str] = field(default_factory=Counter)
+    """Of what was read, such as are not in quarantine as a whole; every kind that was read has a number."""
     quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(kind, reason) -> how many."""
 
@@ -83,7 +85,7 @@ def stage(
 
 def _stage_medications(bench: duckdb.DuckDBPyConnection, staged: Staged, files: Sequence[Path]) -> None:
     read, broken = note_medications(bench, _ndjson(files, shape_sql.MEDICATION_MEMBERS, LARGEST_RESOURCE))
-    staged.read[MEDICATION] = read + broken
+    staged.read[MEDICATION], staged.usable[MEDICATION] = read + broken, read
     if broken:
         staged.quarantined[MEDICATION, "not a FHIR resource"] = broken
 
@@ -344,7 +346,10 @@ def _count(bench: duckdb.DuckDBPyConnection, staged: Staged, kind: str, out: Pat
     counts = bench.execute(
         f"SELECT reason, count(*) FILTER (place = 1), count(*) FROM read_parquet({text(out)}) GROUP BY reason"
     )
+    staged.usable[kind] += 0
     for reason, resources, rows in counts.fetchall():
         staged.read[kind] += resources
+        if reason is None or reason == NOT_A_NUMBER:  # a component without a number says nothing of the others
+            staged.usable[kind] += resources
         if reason is not None:
             staged.quarantined[kind, reason] += rows if reason == NOT_A_NUMBER else resources

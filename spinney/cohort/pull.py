@@ -174,6 +174,7 @@ def _table(
         invalid, report.validated = invalid_ids(pulled.files, plan.validation, plan.validation_sample)
         staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
+        report.usable.update(staged.usable)
         report.quarantined.update(staged.quarantined)
         study = matched(bench, staged.events, plan.maps.codes, study)
         relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant", report)

@@ -20,6 +20,8 @@ class PullReport:
 
     read: Counter[str] = field(default_factory=Counter)
     """Resources or rows by kind."""
+    usable: dict[str, int] = field(default_factory=dict)
+    """Kind -> how many of them are not in quarantine."""
     validated: dict[str, int] = field(default_factory=dict)
     """Resources by kind that were checked against the FHIR models."""
     quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 
 from spinney.base import FileName, Settings
+from spinney.cohort.accepted import Accepted
 from spinney.cohort.vault import Vault
 from spinney.configuration.house import (
     Admission,
@@ -57,6 +58,10 @@ class SiteSettings(Settings):
     )
     opt_out: tuple[AnyList, ...] = Field(
         (), description="Lists of patients who object, or who agree: kind file, sql or consent; read for every pull."
+    )
+    accepted: Accepted = Field(
+        Accepted(),
+        description="What this site has nothing of, and somebody has looked why; else it stays out of rounds.",
     )
     dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")

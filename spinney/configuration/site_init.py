@@ -36,6 +36,11 @@ TAIL = """
 # opt_out:
 #   - kind: file
 #     path: opt-out.txt
+# What this site has nothing of, once somebody has looked why; anything else that is empty keeps it out of rounds:
+# accepted:
+#   refused: [Condition]   # resource types of which nothing can be used
+#   empty: [troponin]      # features that nobody has here; lab_* means all that begin with lab_
+#   constant: [ward]       # features with one value in all rows
 # Where nightly scores of patients go (docs/scores.md), for instance:
 # scores:
 #   table:

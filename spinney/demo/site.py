@@ -63,6 +63,8 @@ def site_settings(history: MadeUpHistory, source: Mapping[str, Any], **more: Any
         "units": habits.unit_map(),
         "assumed_units": habits.assumed_units(),
     }
+    if hospital.without:
+        more = {"accepted": {"empty": [*hospital.without]}, **more}
     plain = {"name": hospital.name, "home": "home", "timezone": hospital.timezone, "source": dict(source)}
     return {**plain, **{name: pairs for name, pairs in maps.items() if pairs}, **more}
 

@@ -81,6 +81,7 @@ def first(values: list[Any], *instead: Any) -> list[Any]:
 @dataclass
 class Counts:
     read: Counter[str] = field(default_factory=lambda: Counter(Observation=1000))
+    usable: dict[str, int] = field(default_factory=lambda: {"Observation": 1000})
     quarantined: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from spinney.flows.cli.site_show import PullProgress
 from tests.flows.cli.stays import STUDY, resources, spinney
-from tests.made_up import observation, write
+from tests.made_up import event, observation, write
 
 # Great Expectations imports modules that Python has deprecated
 pytestmark = pytest.mark.filterwarnings("ignore:module 'sre_:DeprecationWarning")
@@ -154,3 +154,52 @@ def test_every_file_is_shown_with_what_it_holds(folder: Path) -> None:
     assert "  Group.ndjson: 1 Group (not asked for)\n" in told
     assert "  Observation.ndjson: 32 Observation\n" in told
     assert "  readme.txt: not read: its content is unknown here\n" in told
+
+
+FAILING = """  - name: heart_failure
+    kind: binary
+    source: {kind: Condition, codes: ["http://hl7.org/fhir/sid/icd-10|I50.9"], statistic: exists}
+label:"""
+
+
+def test_a_feature_that_nobody_has_mapped_keeps_the_site_out_until_its_people_accept_it_by_name(folder: Path) -> None:
+    (folder / "study.yaml").write_text(STUDY.replace("label:", FAILING))
+    write(folder / "fhir", [event("Condition", "2023-03-01", "urn:lab|HF", who=f"p{number}") for number in range(20)])
+    answer = spinney("site", "check", "study.yaml")
+    line = 'accepted: {empty: ["heart_failure"]}'
+    assert answer.exit_code == 2
+    assert "ICD-10 I50.9: 0 of 20 conditions; nearest in your data: urn:lab HF (20)" in answer.stdout
+    assert f"where that is right here, write in site.yaml: {line}" in answer.stdout
+    assert answer.stderr.startswith("heart_failure has values (60 failed)")
+    with (folder / "site.yaml").open("a") as file:
+        file.write(f"{line}\n")
+    answer = spinney("site", "check", "study.yaml")
+    assert answer.exit_code == 0, answer.output
+    (folder / "site.yaml").write_text(
+        "name: north\nhome: home\nsource: {kind: files, path: fhir}\n"
+        'codes: {"urn:lab|HF": "http://hl7.org/fhir/sid/icd-10|I50.9"}\n'
+    )
+    assert spinney("site", "check", "study.yaml").exit_code == 0
+
+
+def test_a_feature_that_nobody_has_since_the_last_cohort_keeps_the_site_out(folder: Path) -> None:
+    assert spinney("site", "check", "study.yaml").exit_code == 0
+    spoilt(folder, "Observation", ("29463-7", "3141-9"))
+    for _ in range(2):  # a cohort that is refused is nothing to go by
+        answer = spinney("site", "check", "study.yaml")
+        assert answer.exit_code == 2
+        assert answer.stderr.startswith("weight has values, as in the last cohort (60 failed)")
+
+
+def test_a_type_that_is_wholly_refused_keeps_the_site_out(folder: Path) -> None:
+    (folder / "study.yaml").write_text(STUDY.replace("label:", FAILING))
+    some = [
+        event("Condition", "2023-03-01", "http://hl7.org/fhir/sid/icd-10|I50.9", who=f"p{number}")
+        for number in range(2)
+    ]
+    write(folder / "fhir", [{**one, "onsetDateTime": "01.03.2023"} for one in some])  # far below 5 % of what was read
+    answer = spinney("site", "check", "study.yaml")
+    assert answer.exit_code == 2
+    assert "Condition: 2; in quarantine: broken date 2" in answer.stdout
+    assert answer.stderr.startswith("Condition: something can be used (2 failed): also heart_failure has values")
+    assert 'accepted: {refused: ["Condition"], empty: ["heart_failure"]}' in answer.stderr

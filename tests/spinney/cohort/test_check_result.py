@@ -46,7 +46,7 @@ from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
 
 class Counts:
-    read, quarantined = Counter(Observation=1), Counter()
+    read, usable, quarantined = Counter(Observation=1), {"Observation": 1}, Counter()
 
 study, ref = (Path(file).read_text() for file in sys.argv[2:])
 check_cohort(home, Study.model_validate_json(study), CohortRef.model_validate_json(ref), Counts())

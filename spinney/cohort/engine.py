@@ -12,14 +12,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
+from spinney.cohort.population import find_rows, horizon_of, interval, is_chosen
 from spinney.cohort.recipes import definition_of, event_features, label_events
 from spinney.cohort.selected_events import SelectedEvents
-from spinney.connectors.duck import name, text, text_list, timestamp
+from spinney.connectors.duck import text
 from spinney.errors import CohortRejected
-from spinney.study.definition import Events, PatientFeature, length
+from spinney.study.definition import PatientFeature
 from spinney.study.study import Study
 
 _ORDER = "(r.time, r.known, r.value)"
@@ -43,6 +46,7 @@ STATISTICS = {
 }
 WORD_STATISTICS = {"last": f'arg_max(r."text", {_WORD_ORDER})', "first": f'arg_min(r."text", {_WORD_ORDER})'}
 NOT_ELIGIBLE = "without a value that makes eligible"
+NOT_FIRST = "not the patient's first that is eligible"
 LARGEST_TABLE = 256 << 20
 CHUNK_READINGS = 5_000_000
 CHUNK_CELLS = 4_000_000
@@ -64,12 +68,14 @@ def build(
     bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, largest: int = LARGEST_TABLE
 ) -> Built:
     """The table of a study, of at most `largest` bytes. The bench has its patients in `person`."""
-    left_out = _find_rows(bench, relevant, study)
+    left_out = find_rows(bench, relevant, study)
     index_events = left_out.total()
     _check_size(left_out[""], len(study.features), largest)
     set_up_features(bench, relevant, study)
+    bench.execute("CREATE OR REPLACE TEMP TABLE late (row BIGINT, reason VARCHAR)")
     table = pa.concat_tables([_bucket_table(bench, relevant, study, bucket) for bucket in relevant.buckets])
-    left_out[NOT_ELIGIBLE] = left_out.pop("", 0) - table.num_rows
+    del left_out[""]
+    left_out.update(dict(bench.execute("SELECT reason, count(*) FROM late GROUP BY 1").fetchall()))
     strangers = bench.execute("SELECT count(*) FROM candidate WHERE stranger").fetchall()[0][0]
     return Built(table, index_events, +left_out, strangers)
 
@@ -105,7 +111,30 @@ def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
         source = feature.source
         columns[feature.name] = rows[source.patient] if isinstance(source, PatientFeature) else figures.column(place)
     columns |= {study.label.name: rows["label"], "ripe": rows["ripe"]}
-    return pa.table(columns).filter(pa.array(figures.eligible))
+    kept = figures.eligible
+    _note_late(bench, rows, ~kept, NOT_ELIGIBLE)
+    if definition_of(study).eligible.only == "first-eligible":
+        first = _firsts(rows, kept)
+        _note_late(bench, rows, kept & ~first, NOT_FIRST)
+        kept = first
+    return pa.table(columns).filter(pa.array(kept))
+
+
+def _firsts(rows: pa.Table, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of the rows that are kept those of each patient's first index event."""
+    who = np.asarray(rows["patient"].combine_chunks().dictionary_encode().indices)
+    nth = rows["nth"].to_numpy()
+    first = np.full(who.max(initial=-1) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, who[kept], nth[kept])
+    return np.asarray(kept & (nth == first[who]))
+
+
+def _note_late(bench: duckdb.DuckDBPyConnection, rows: pa.Table, out: NDArray[np.bool_], reason: str) -> None:
+    """Note which rows are left out for a reason that shows only once they have values."""
+    if out.any():
+        bench.register("gone", rows.select(["row"]).filter(pa.array(out)))
+        bench.execute(f"INSERT INTO late SELECT row, {text(reason)} FROM gone")
+        bench.unregister("gone")
 
 
 def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[list[int]]:
@@ -127,55 +156,6 @@ def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[l
             readings = counts.get(place, 0)
         chunks[-1].append(place)
     return [chunk for chunk in chunks if chunk]
-
-
-def _find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> Counter[str]:
-    """Fill `candidate` with the index events, each with the reason why it can't be a row, or with no reason."""
-    cohort = definition_of(study)
-    at = name("until" if cohort.index.at == "end" else "time")
-    bench.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE candidate AS
-        WITH index_event AS (
-            SELECT any_value(patient) AS patient, any_value(bucket) AS bucket, any_value({at}) AS index_time
-            FROM {relevant.events()} e WHERE {_chosen(cohort.index)} AND {at} <= {timestamp(relevant.now)}
-            GROUP BY event
-        ), row AS (
-            SELECT i.*, i.index_time + {_interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
-                p.patient IS NULL AS stranger,
-                date_sub('year', p.birth, CAST(i.index_time AS DATE)) AS age
-            FROM index_event i LEFT JOIN person p ON p.patient = i.patient
-        )
-        SELECT *, row_number() OVER () AS row,
-            prediction + {_interval(_horizon(study))} <= {timestamp(relevant.watermark)} AS ripe,
-            CASE {_exclusions(study)}
-                WHEN died <= prediction THEN 'died before prediction time'
-                WHEN prediction > {timestamp(relevant.watermark)} THEN 'prediction time not reached'
-                ELSE '' END AS left_out
-        FROM row
-        """
-    )
-    counts = bench.execute("SELECT left_out, count(*) FROM candidate GROUP BY 1").fetchall()
-    if not counts:
-        raise CohortRejected(
-            f"the source has index events ({cohort.index.kind})",
-            0,
-            "compare classes, statuses and codes with your data",
-        )
-    return Counter(dict(counts))
-
-
-def _exclusions(study: Study) -> str:
-    cohort = definition_of(study)
-    cases = []
-    if cohort.since:
-        cases.append(f"WHEN index_time < DATE {text(cohort.since)} THEN 'before the first day of the study'")
-    if cohort.eligible.age:
-        low, high = cohort.eligible.age
-        cases.append(f"WHEN age IS NULL THEN 'age unknown' WHEN age NOT BETWEEN {low} AND {high} THEN 'age'")
-    if study.label.source and study.label.source.outcome == "death":
-        cases.append("WHEN died_undated THEN 'died, but not known when'")
-    return " ".join(cases)
 
 
 def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
@@ -238,11 +218,11 @@ def _compute_statistics(bench: duckdb.DuckDBPyConnection, study: Study, chunk: l
 def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
     """Fill `yes` with the rows whose outcome happens within the horizon after prediction time."""
     label = study.label.source
-    end = f"i.prediction + {_interval(_horizon(study))}"
+    end = f"i.prediction + {interval(horizon_of(study))}"
     if label is None or label.outcome == "death":
         rows = f"SELECT i.row FROM row i WHERE i.died > i.prediction AND i.died <= {end}"
     else:
-        chosen = _chosen(label_events(label, definition_of(study)))
+        chosen = is_chosen(label_events(label, definition_of(study)))
         rows = (
             f"SELECT DISTINCT i.row FROM row i JOIN (SELECT * FROM event e WHERE {chosen}) e ON e.patient = i.patient "
             f"AND e.time > i.prediction AND e.time <= {end}"
@@ -254,7 +234,7 @@ def _frame_of(study: Study) -> str:
     """SQL for what a row has beside its figures."""
     yes, no = label_words(study.label.positive)
     return f"""
-        SELECT row, patient, index_time, CAST(age AS DOUBLE) AS age, sex,
+        SELECT row, patient, nth, index_time, CAST(age AS DOUBLE) AS age, sex,
             CASE WHEN ripe THEN CASE WHEN row IN (SELECT row FROM yes) THEN {yes} ELSE {no} END END AS label, ripe
         FROM row ORDER BY row"""
 
@@ -265,23 +245,6 @@ def label_words(positive: Collection[str]) -> tuple[str, str]:
         return "1", "0"
     yes = min(positive)
     return text(yes), text("no" if "no" not in positive else f"not {yes}")
-
-
-def _horizon(study: Study) -> str:
-    return study.label.source.horizon if study.label.source else "0h"
-
-
-def _chosen(events: Events) -> str:
-    """SQL condition on an event `e`."""
-    conditions = [f"e.kind = {text(events.kind)}"]
-    for column, any_of in (("code", events.codes), ("class", events.classes), ("status", events.statuses)):
-        if any_of:
-            conditions.append(f"e.{column} IN ({text_list(any_of)})")
-    return " AND ".join(conditions)
-
-
-def _interval(duration: str) -> str:
-    return f"INTERVAL {text(f'{int(length(duration).total_seconds())} seconds')}"
 
 
 def _numbers(places: list[int]) -> str:

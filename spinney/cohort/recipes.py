@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
+from typing import NamedTuple
 
 from spinney.connectors.sources import Wanted
 from spinney.errors import StudyInvalid
@@ -59,11 +60,41 @@ def _needs(study: Study, cohort: CohortDefinition) -> Iterator[tuple[Events, tim
     offset = length(cohort.offset)
     for source in event_features(study).values():
         yield source, None if source.window is None else max(length(source.window) - offset, timedelta())
-    # an index event that counts by its end may have started long before the study's first day
-    yield cohort.index, None if cohort.index.at == "end" else timedelta()
+    # an index event that counts by its end may have started long before the study's first day, and so may a first one
+    whole = cohort.index.at == "end" or cohort.eligible.only == "first"
+    yield cohort.index, None if whole else timedelta()
+    for rule in history_rules(cohort):
+        yield rule.events, rule.oldest
     label = study.label.source
     if label is not None and label.outcome != "death":
         yield label_events(label, cohort), timedelta()
+
+
+class HistoryRule(NamedTuple):
+    """A look at what a record holds before index time, and why an index event becomes no row by it."""
+
+    events: Events
+    oldest: timedelta | None
+    """How long before index time it may have begun at most; None: ever."""
+    newest: timedelta | None
+    """How long before index time it must have begun at least; None: it began before, and that is enough."""
+    needed: bool
+    """Whether a row needs such an event, or must have none."""
+    reason: str
+
+
+def history_rules(cohort: CohortDefinition) -> list[HistoryRule]:
+    """In the order in which they are applied."""
+    rules, found = cohort.eligible, list[HistoryRule]()
+    if rules.observed is not None:
+        by, long = rules.observed.by, rules.observed.at_least
+        found.append(HistoryRule(by, None, length(long), True, f"not observed for {long} before"))
+    for needed, some in ((True, rules.before), (False, rules.none_before)):
+        for one in some:
+            words = f"{one.name} before"
+            oldest = None if one.within is None else length(one.within)
+            found.append(HistoryRule(one, oldest, None, needed, f"no {words}" if needed else words))
+    return found
 
 
 def label_events(label: LabelSource, cohort: CohortDefinition) -> Events:

@@ -7,7 +7,7 @@ was recorded by then; the label is what happens within the horizon after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal, Self
 
@@ -89,6 +89,24 @@ class IndexEvent(Events):
     at: Literal["start", "end"] = Field("start", description="Index time is when the event starts, or when it ends.")
 
 
+class History(Events):
+    """What a patient's record holds before index time, as far as it was known at prediction time."""
+
+    name: str = Field(min_length=1, max_length=80, description="What the report calls it, such as heart failure.")
+    within: Duration | None = Field(
+        None, description="Only what began at most so long before index time, such as 365d; empty: ever."
+    )
+
+
+class Observed(Settings):
+    """How long a patient must have been in sight, so that an empty record means something."""
+
+    at_least: Duration = Field(
+        description="One of the events began so long before index time, or longer, such as 365d."
+    )
+    by: Events = Field(Events(kind="Encounter"), description="Events that show it; empty: any encounter.")
+
+
 class EventFeature(Events):
     """A feature from events in a window before prediction time."""
 
@@ -151,7 +169,20 @@ class LabelSource(Settings):
 class Eligibility(Settings):
     """Which index events become rows."""
 
+    only: Literal["all", "first", "first-eligible"] = Field(
+        "all",
+        description="all index events of a patient; the first, whether or not the other rules keep it; or the first "
+        "that they keep.",
+    )
     age: tuple[int, int] | None = Field(None, description="Youngest and oldest age in years at index time.")
+    minimum_stay: Duration | None = Field(
+        None, description="The index event had lasted at least so long by prediction time, such as 24h."
+    )
+    observed: Observed | None = Field(None, description="For how long the patient was in sight before.")
+    before: tuple[History, ...] = Field((), description="Each of these must have happened before index time.")
+    none_before: tuple[History, ...] = Field(
+        (), description="None of these may have happened before index time, as within a washout."
+    )
     values: tuple[Name, ...] = Field((), description="Features of which a row needs at least one value each.")
 
 
@@ -187,3 +218,23 @@ class CohortDefinition(Settings):
     since: date | None = Field(None, description="Only index events from this day on.")
     eligible: Eligibility = Field(Eligibility(), description="Which index events become rows.")
     quality: Quality = Field(Quality(), description="When a table is too poor to take part.")
+
+    @model_validator(mode="after")
+    def _rules_look_at_what_is_known(self) -> Self:
+        stay = self.eligible.minimum_stay
+        if stay and self.index.at == "start" and length(self.offset) < length(stay):
+            raise ValueError(
+                f"minimum_stay: {stay} is not known yet at prediction time; say at: end, or offset: {stay} or more"
+            )
+        return self
+
+    def with_events(self, chosen: Callable[[str, Events], Events]) -> Self:
+        """A copy whose choices of events are others. `chosen` is told what asks for events, and for which."""
+        rules, changes = self.eligible, dict[str, Any]()
+        for name in ("before", "none_before"):
+            changes[name] = tuple(chosen(name, one) for one in getattr(rules, name))
+        if rules.observed is not None:
+            changes["observed"] = rules.observed.model_copy(update={"by": chosen("observed", rules.observed.by)})
+        return self.model_copy(
+            update={"index": chosen("index event", self.index), "eligible": rules.model_copy(update=changes)}
+        )

@@ -102,7 +102,7 @@ class Study(Settings):
         )
         changes: dict[str, Any] = {"features": features}
         if self.cohort is not None:
-            changes["cohort"] = self.cohort.model_copy(update={"index": chosen("index event", self.cohort.index)})
+            changes["cohort"] = self.cohort.with_events(chosen)
         source = self.label.source
         if source is not None and source.events is not None:
             outcome = source.model_copy(update={"events": chosen(self.label.name, source.events)})

@@ -13,6 +13,7 @@ from typing import Any
 
 from spinney.study.definition import EventFeature, Events, PatientFeature, length
 from spinney.study.study import Study
+from tests.oracle import population
 from tests.oracle.events import DAY, Event, Person, Site, When
 
 COUNTED = ("count", "exists", "days-since")
@@ -45,9 +46,13 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
     for one in past:
         lives.setdefault(one.patient, []).append(one)
     found = Expected([], [], [])
-    for opening in past:
-        at = opening.time.first if cohort.index.at == "start" else opening.until and opening.until.last
-        if not meant(opening, cohort.index) or at is None or at + length(cohort.offset) > site.now:
+    taken = dict[str, tuple[Event, ...]]()
+    for opening in population.openings(cohort, past, meant, site):
+        at = opening.at
+        if cohort.eligible.only == "first" and taken.setdefault(opening.patient, opening.whole) is not opening.whole:
+            found.left_out.append("not the first")
+            continue
+        if at + length(cohort.offset) > site.now:
             continue
         person = people.get(opening.patient, Person())
         prediction = at + length(cohort.offset)
@@ -64,12 +69,17 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
             else:
                 row[feature.name] = person.sex if person.sex in feature.categories else None
         reason = _not_eligible(cohort, seen, age, site.day(at))
+        reason = reason or population.broken(cohort, opening, own, prediction, meant)
         if person.died and not _after(person.died, prediction, cohort.index.at, site):
             reason = reason or "died before prediction time"
         if person.dead and not person.died and label.outcome == "death":
             reason = reason or "died, but not known when"
         if reason:
             found.left_out.append(reason)
+            continue
+        counts = prediction <= newest_data and cohort.eligible.only == "first-eligible"
+        if counts and taken.setdefault(opening.patient, opening.whole) is not opening.whole:
+            found.left_out.append("not the first that is eligible")
             continue
         row[study.label.name] = outcome = _outcome(study, opening, own, person, prediction, site)
         if prediction + length(label.horizon) > newest_data:
@@ -85,7 +95,7 @@ def _asked_for(study: Study) -> list[Events]:
     """All events that the study names; others are not read, so their times tell nothing."""
     label = study.label.source
     by = [study.cohort.index, label.events or study.cohort.index, *(feature.source for feature in study.features)]
-    return [one for one in by if not isinstance(one, PatientFeature)]
+    return [one for one in by if not isinstance(one, PatientFeature)] + population.choices(study.cohort)
 
 
 def _age(birth: date | None, day: date) -> int | None:
@@ -108,7 +118,7 @@ def _after(died: When, moment: datetime, at: str, site: Site) -> bool:
 
 
 def _outcome(
-    study: Study, opening: Event, own: Sequence[Event], person: Person, prediction: datetime, site: Site
+    study: Study, opening: population.Opening, own: Sequence[Event], person: Person, prediction: datetime, site: Site
 ) -> int | None:
     """1 or 0, or None: a death within the horizon came before anything else could."""
     label = study.label.source
@@ -119,7 +129,8 @@ def _outcome(
         return int(dead)
     by, statuses = (study.cohort.index, False) if label.outcome == "index-event" else (label.events, True)
     if any(
-        one is not opening and meant(one, by, statuses=statuses) and prediction < one.time.first <= last for one in own
+        meant(one, by, statuses=statuses) and prediction < one.time.first <= last and not opening.holds(one)
+        for one in own
     ):
         return 1
     return None if dead and getattr(label, "competing", "negative") == "exclude" else 0

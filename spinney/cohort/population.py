@@ -1,0 +1,149 @@
+"""Who is in the cohort: the index events of a source, and of each why it can't be a row, or no reason.
+
+The rules are applied in the order of `_reasons`, and an index event is counted under the first that it breaks. A rule
+sees what was known at prediction time and nothing else, so that whoever applies a model can apply the rule.
+"""
+# ruff: noqa: S608 (SQL made of our own words; values go through bench.text)
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+
+import duckdb
+
+from spinney.cohort.recipes import HistoryRule, definition_of, history_rules
+from spinney.cohort.selected_events import SelectedEvents
+from spinney.connectors.duck import text, text_list, timestamp
+from spinney.errors import CohortRejected
+from spinney.study.definition import Events, length
+from spinney.study.study import Study
+
+
+def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> Counter[str]:
+    """Fill `candidate` with the index events, each with the reason why it can't be a row, or with no reason."""
+    cohort = definition_of(study)
+    _find_openings(bench, relevant, study)
+    bench.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE entry AS
+        SELECT o.*, o.index_time + {interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
+            p.patient IS NULL AS stranger, date_sub('year', p.birth, CAST(o.index_time AS DATE)) AS age,
+            row_number() OVER () AS row
+        FROM opening o LEFT JOIN person p ON p.patient = o.patient
+        """
+    )
+    _find_history(bench, relevant, study)
+    cases = " ".join(f"WHEN {breaks} THEN {text(reason)}" for reason, breaks in _reasons(relevant, study))
+    bench.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE candidate AS
+        SELECT *, prediction + {interval(horizon_of(study))} <= {timestamp(relevant.watermark)} AS ripe,
+            CASE {cases} ELSE '' END AS left_out
+        FROM entry
+        """
+    )
+    counts = bench.execute("SELECT left_out, count(*) FROM candidate GROUP BY 1").fetchall()
+    if not counts:
+        raise CohortRejected(
+            f"the source has index events ({cohort.index.kind})",
+            0,
+            "compare classes, statuses and codes with your data",
+        )
+    return Counter(dict(counts))
+
+
+def _find_openings(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
+    """Fill `opening` with the index events: when they began and ended, and the how manieth it is of its patient.
+
+    `sure` is from when on it had surely begun: a day has at its end.
+    """
+    index = definition_of(study).index
+    at = "ended" if index.at == "end" else "began"
+    bench.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE opening AS
+        WITH index_event AS (
+            SELECT event AS opening, any_value(patient) AS patient, any_value(bucket) AS bucket,
+                any_value("time") AS began, any_value("until") AS ended,
+                any_value(CASE WHEN recorded IS NULL THEN greatest("time", known) ELSE "time" END) AS sure
+            FROM {relevant.events()} e WHERE {is_chosen(index)} GROUP BY event
+        )
+        SELECT *, {at} AS index_time,
+            dense_rank() OVER (PARTITION BY patient ORDER BY {at}, began, ended DESC NULLS FIRST, opening) AS nth
+        FROM index_event WHERE {at} <= {timestamp(relevant.now)}
+        """
+    )
+
+
+def _find_history(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
+    """Fill `past` with the rules, by number, for which a row's patient has an event.
+
+    Such an event began before index time and was known at prediction time. The index event itself is no history, but
+    shows that its patient was in sight.
+    """
+    cohort = definition_of(study)
+    bench.execute("CREATE OR REPLACE TEMP TABLE past (rule INT, row BIGINT)")
+    for number, rule in enumerate(history_rules(cohort)):
+        history = rule.newest is None and rule.events.kind == cohort.index.kind
+        itself = "AND e.event <> i.opening" if history else ""
+        bench.execute(
+            f"""
+            INSERT INTO past SELECT DISTINCT {number}, i.row
+            FROM (SELECT * FROM {relevant.events()} e WHERE {is_chosen(rule.events)}) e
+            JOIN entry i ON e.patient = i.patient AND {_in_span(rule)} AND e.known <= i.prediction {itself}
+            """
+        )
+
+
+def _in_span(rule: HistoryRule) -> str:
+    newest = "e.time < i.index_time" if rule.newest is None else f"e.time <= i.index_time - {_seconds(rule.newest)}"
+    return newest + (f" AND e.time >= i.index_time - {_seconds(rule.oldest)}" if rule.oldest is not None else "")
+
+
+def _reasons(relevant: SelectedEvents, study: Study) -> Iterator[tuple[str, str]]:
+    """In order, why an index event becomes no row, and the SQL condition for it."""
+    cohort = definition_of(study)
+    rules = cohort.eligible
+    if cohort.since:
+        yield "before the first day of the study", f"index_time < DATE {text(cohort.since)}"
+    if rules.only == "first":
+        yield "not the patient's first", "nth > 1"
+    if rules.age:
+        low, high = rules.age
+        yield "age unknown", "age IS NULL"
+        yield "age", f"age NOT BETWEEN {low} AND {high}"
+    if rules.minimum_stay:
+        until = "least(prediction, coalesce(ended, prediction))"
+        yield f"shorter than {rules.minimum_stay}", f"{until} - sure < {interval(rules.minimum_stay)}"
+    for number, rule in enumerate(history_rules(cohort)):
+        word = "NOT IN" if rule.needed else "IN"
+        yield rule.reason, f"row {word} (SELECT row FROM past WHERE rule = {number})"
+    if study.label.source and study.label.source.outcome == "death":
+        yield "died, but not known when", "died_undated"
+    yield "died before prediction time", "died <= prediction"
+    yield "prediction time not reached", f"prediction > {timestamp(relevant.watermark)}"
+
+
+def horizon_of(study: Study) -> str:
+    """How long after prediction time the outcome may happen."""
+    return study.label.source.horizon if study.label.source else "0h"
+
+
+def is_chosen(events: Events) -> str:
+    """SQL condition on an event `e`: whether it is one of those that a study names."""
+    conditions = [f"e.kind = {text(events.kind)}"]
+    for column, any_of in (("code", events.codes), ("class", events.classes), ("status", events.statuses)):
+        if any_of:
+            conditions.append(f"e.{column} IN ({text_list(any_of)})")
+    return " AND ".join(conditions)
+
+
+def interval(duration: str) -> str:
+    """SQL for a duration."""
+    return _seconds(length(duration))
+
+
+def _seconds(span: timedelta) -> str:
+    return f"INTERVAL {text(f'{int(span.total_seconds())} seconds')}"

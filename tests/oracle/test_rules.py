@@ -1,0 +1,29 @@
+"""Populations with rules: the records are nasty enough to tell each rule from its absence, and from its mistakes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from tests.oracle.records import FhirCase
+from tests.oracle.reference import Expected
+from tests.oracle.row_records import RowCase
+from tests.oracle.rules import FAULTS, case_of
+
+
+@cache
+def cases() -> list[tuple[FhirCase | RowCase, Expected]]:
+    made = [case_of(seed) for seed in range(40)]
+    return [(case, case.told()) for case in made]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_rule_that_is_applied_wrongly_makes_a_table_differ(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = cases()
+    FAULTS[fault](monkeypatch)
+    assert any(case.told() != right for case, right in whole)
+
+
+def test_most_populations_have_somebody_in_them() -> None:
+    assert sum(bool(told.ripe) for _, told in cases()) > 25

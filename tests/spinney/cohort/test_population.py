@@ -1,0 +1,105 @@
+"""Who becomes a row: each rule of a population on a few patients whose fate is plain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tests.made_up import RIPENER, encounter, event, frame, observation, patient, pulled, study
+
+HEART = "http://hl7.org/fhir/sid/icd-10|I50.9"
+STAYS = [
+    encounter("2023-02-01T10:00:00Z", "2023-02-03T10:00:00Z"),
+    encounter("2023-05-01T10:00:00Z", "2023-05-01T16:00:00Z"),
+]
+FEBRUARY, MAY = "2023-02-03 10:00", "2023-05-01 16:00"
+
+
+def index_times(folder: Path, rules: dict[str, Any], *more: Any, **cohort: Any) -> list[str]:
+    rows = frame(
+        folder, study(eligible=rules, **cohort), [patient(), *STAYS, RIPENER, observation("2022-01-05", 70.0), *more]
+    )
+    return [f"{time:%Y-%m-%d %H:%M}" for time in rows["index_time"]]
+
+
+def had(code: str = HEART, **more: Any) -> dict[str, Any]:
+    return {"kind": "Condition", "codes": [code], "name": "heart failure", **more}
+
+
+def test_a_diagnosis_before_makes_a_row_and_one_afterwards_does_not(tmp_path: Path) -> None:
+    assert index_times(tmp_path, {"before": [had()]}, event("Condition", "2023-03-01T10:00:00Z", HEART)) == [MAY]
+
+
+def test_a_washout_takes_out_whom_a_diagnosis_was_made_in_it(tmp_path: Path) -> None:
+    seen = event("Condition", "2023-01-01T10:00:00Z", HEART)
+    assert index_times(tmp_path, {"none_before": [had(within="90d")]}, seen) == [MAY]
+
+
+def test_a_diagnosis_that_was_entered_later_is_not_known_yet(tmp_path: Path) -> None:
+    late = event("Condition", "2023-01-01T10:00:00Z", HEART, recordedDate="2023-02-10T10:00:00Z")
+    assert index_times(tmp_path / "needed", {"before": [had()]}, late) == [MAY]
+    assert index_times(tmp_path / "refused", {"none_before": [had()]}, late) == [FEBRUARY]
+
+
+def test_a_diagnosis_of_a_day_is_known_at_its_end(tmp_path: Path) -> None:
+    same_day = event("Condition", "2023-05-01", HEART)
+    assert index_times(tmp_path, {"none_before": [had()]}, same_day) == [FEBRUARY, MAY]
+
+
+def test_the_index_event_is_not_its_own_history(tmp_path: Path) -> None:
+    earlier = {"kind": "Encounter", "classes": ["IMP"], "name": "stay"}
+    assert index_times(tmp_path / "needed", {"before": [earlier]}) == [MAY]
+    assert index_times(tmp_path / "refused", {"none_before": [earlier]}) == [FEBRUARY]
+
+
+def test_history_ends_at_index_time_and_not_at_prediction_time(tmp_path: Path) -> None:
+    between = event("Condition", "2023-02-03T12:00:00Z", HEART)
+    assert index_times(tmp_path, {"none_before": [had(within="30d")]}, between, offset="1d") == [FEBRUARY, MAY]
+
+
+def test_the_first_is_the_first_whatever_the_other_rules_say(tmp_path: Path) -> None:
+    seen = event("Condition", "2023-03-01T10:00:00Z", HEART)
+    assert index_times(tmp_path / "1", {"only": "first"}, seen) == [FEBRUARY]
+    assert index_times(tmp_path / "2", {"only": "first-eligible", "before": [had()]}, seen) == [MAY]
+    result = pulled(
+        tmp_path / "3",
+        study(eligible={"only": "first-eligible", "before": [had()]}),
+        [patient(), *STAYS, encounter("2023-06-01", "2023-06-02"), RIPENER, seen, observation("2023-01-05", 70.0)],
+    )
+    assert result.report.left_out == {"no heart failure before": 1, "not the patient's first that is eligible": 1}
+
+
+def test_the_first_is_looked_for_before_the_first_day_of_the_study_too(tmp_path: Path) -> None:
+    after = study(eligible={"only": "first"}, since="2023-03-01")
+    ben = [patient("ben"), encounter("2023-04-01", "2023-04-02", who="ben")]
+    rows = frame(tmp_path, after, [patient(), *STAYS, *ben, RIPENER, observation("2023-01-05", 70.0)])
+    assert [f"{time:%Y-%m-%d}" for time in rows["index_time"]] == ["2023-04-02"]
+
+
+def test_who_was_not_in_sight_for_long_enough_is_no_row(tmp_path: Path) -> None:
+    assert index_times(tmp_path / "1", {"observed": {"at_least": "60d"}}) == [MAY]
+    weighed = {"at_least": "365d", "by": {"kind": "Observation"}}
+    assert index_times(tmp_path / "2", {"observed": weighed}) == [FEBRUARY, MAY]
+
+
+def test_a_stay_that_was_too_short_is_no_row(tmp_path: Path) -> None:
+    assert index_times(tmp_path, {"minimum_stay": "1d"}) == [FEBRUARY]
+
+
+def test_a_stay_that_goes_on_has_lasted_until_prediction_time(tmp_path: Path) -> None:
+    index = {"kind": "Encounter", "classes": ["IMP"], "at": "start"}
+    assert index_times(tmp_path, {"minimum_stay": "12h"}, index=index, offset="12h") == ["2023-02-01 10:00"]
+
+
+def test_what_is_not_known_yet_at_prediction_time_is_no_rule() -> None:
+    index = {"kind": "Encounter", "at": "start"}
+    with pytest.raises(ValidationError, match="minimum_stay: 24h is not known yet at prediction time; say at: end"):
+        study(index=index, eligible={"minimum_stay": "24h"})
+
+
+def test_codes_of_rules_may_be_beginnings_too(tmp_path: Path) -> None:
+    seen = event("Condition", "2023-03-01T10:00:00Z", HEART)
+    assert index_times(tmp_path, {"before": [had("http://hl7.org/fhir/sid/icd-10|I50*")]}, seen) == [MAY]

@@ -54,7 +54,7 @@ class Case:
     def settings(self) -> dict[str, Any]:
         # a twentieth of 569 patients are 28: the floor of the study is lowered for the sake of many sites
         small = {"smallest_cohort": 10} if self.sites > 10 else {}
-        return {"trees": self.trees, "privacy": small, "schedule": PATIENCE}
+        return {"trees": self.trees, "privacy": {"epoch_nights": 1, **small}, "schedule": PATIENCE}
 
 
 WHOLE = (Case(4, 25, "folder", starts=3, nights=3), Case(20, 100, "s3", starts=1, nights=2))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cryptography.exceptions import InvalidSignature
@@ -19,8 +19,9 @@ from spinney.choice.model import FederatedForest
 from spinney.choice.personalise import Outcome
 from spinney.errors import Refused
 from spinney.federation import disclosure
+from spinney.federation.epochs import Release, kept_of, open_epoch, resume_epoch
 from spinney.federation.forest_site import rounding_of
-from spinney.federation.messages import Description, Enrolment
+from spinney.federation.messages import INTRODUCTIONS
 from spinney.federation.seam import Algorithm, Card, Message, Parcel, SiteContext, content_digest
 from spinney.forest.export import export_forest
 from spinney.forest.grow import grow
@@ -42,6 +43,11 @@ class Simulation:
     outcomes: Mapping[str, Outcome]
     left_out: Mapping[str, str]
     parcel_bytes: int
+    epoch: int = 1
+    """The round that opened it."""
+    release: Release | None = field(default=None, repr=False)
+    kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    """What every site keeps for the nights of the epoch."""
 
 
 @dataclass
@@ -117,7 +123,7 @@ class InProcess:
                 reply = future.result()
                 if reply is not None:
                     replies[site] = reply
-                if isinstance(reply, Description | Enrolment):
+                if isinstance(reply, INTRODUCTIONS):
                     card = Card(reply.key, reply.present, reply.signature)
                     self._cards = {**self._cards, site: card}  # a new one: others are reading the old one
                 if self._progress is not None:
@@ -154,21 +160,34 @@ def simulate(
     budget: Callable[[float], Callable[[], bool]] | None = None,
     progress: Progress | None = None,
     lost: Mapping[str, str] | None = None,
+    after: Simulation | None = None,
 ) -> Simulation:
-    """Run the study's algorithm, or another one, over some sites' cohorts."""
+    """Run the study's algorithm, or another one, over some sites' cohorts.
+
+    `after`: an earlier night of the epoch, so that what was told then is used again, on these cohorts.
+    """
     algorithm = algorithm or ALGORITHMS[study.algorithm.name]
     post = LocalMail()
     houses = houses_of(study, cohorts, post, round)
-    for house in houses.values():
+    for name, house in houses.items():
+        if after is not None:
+            house.epoch, house.memory = after.epoch, dict(after.kept.get(name, {}))
         house.jobs = max(1, workers // max(len(houses), 1))
         house.budget = budget or house.budget
     federation = InProcess(
         study, houses, algorithm=algorithm, round=round, workers=workers, progress=progress, lost=lost
     )
-    digest = algorithm.coordinate(federation, study)
+    if after is None or after.release is None:
+        release = open_epoch(federation, study, algorithm)
+    else:
+        release = after.release
+        resume_epoch(federation, algorithm, after.epoch, release)
+    kept = {**after.kept} if after is not None else {}
+    kept |= {name: kept_of(algorithm.site_part, house.memory) for name, house in houses.items() if house.outcome}
     outcomes = {name: house.outcome for name, house in sorted(houses.items()) if house.outcome is not None}
     size = sum(len(content) for _, content in post.contents.values())
-    return Simulation(digest, outcomes, dict(sorted(federation.left_out.items())), size)
+    left_out, epoch = dict(sorted(federation.left_out.items())), after.epoch if after is not None else round
+    return Simulation(release.model, outcomes, left_out, size, epoch, release, kept)
 
 
 def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1) -> FederatedForest:

@@ -79,9 +79,11 @@ def cohorts_of(village: Village, study: Study) -> dict[str, Cohort]:
     return cohorts
 
 
-def simulated(village: Village, study: Study, round: int = 1) -> Simulation:
-    """The same round in one process."""
-    return simulate(study, cohorts_of(village, study), round=round)
+def simulated(village: Village, study: Study, round: int = 1, epoch: int = 1) -> Simulation:
+    """The same round in one process; the epoch was opened on the same patients."""
+    cohorts = cohorts_of(village, study)
+    opening = simulate(study, cohorts, round=epoch)
+    return opening if round == epoch else simulate(study, cohorts, round=round, after=opening)
 
 
 def registered(village: Village, name: str, part: RoundResult, admission: str) -> None:

@@ -20,6 +20,7 @@ from spinney.base import Settings
 from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.errors import Refused, TreeRefused
+from spinney.federation.epochs import LENT
 from spinney.federation.forest_site import ForestSite, forest_digest, present_only, seed_of
 from spinney.federation.gathering import ask, require
 from spinney.federation.messages import Done, GrownForest, GrowOrder
@@ -92,7 +93,7 @@ class BoppidSite(ForestSite):
 
     def boost(self, order: GrowOrder) -> Message:
         """Train AdaBoost here, and seal it for the peers."""
-        packed = self.boosted()
+        self.house.memory[LENT] = packed = self.boosted()
         return GrownForest(self.house.mail.post(packed, order.peers), forest_digest(self._unpacked(packed).stumps))
 
     def boosted(self) -> bytes:
@@ -109,12 +110,16 @@ class BoppidSite(ForestSite):
         house = self.house
         models: dict[str, Boosted] = {}
         for site, parcel in sorted(order.models.items()):
-            if order.rows.get(site, 0) < 1:
+            if site == house.name or order.rows.get(site, 0) < 1:
                 continue
             try:
-                models[site] = self._unpacked(house.open(parcel))
-            except Refused:  # a bad model costs its sender, not the round
+                models[site] = self._unpacked(house.open(parcel, keep=True))
+            except TreeRefused:  # a bad model costs its sender, not the round
                 continue
+            except Refused:
+                self._lacking.add(site)
+        if house.resumes and "boosted" not in house.memory:
+            self.boosted()
         models[house.name] = self._unpacked(house.recall("boosted"))
         errors = {site: self._error(model) for site, model in models.items()}
         kept = [site for site in models if errors[house.name] - errors[site] <= self.theta]

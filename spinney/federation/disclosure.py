@@ -16,12 +16,14 @@ from spinney.federation.messages import (
     Done,
     Enrolment,
     GrownForest,
+    Lent,
     MaskedCounts,
     MaskedMeans,
     OwnWeights,
     PlainCounts,
     PlainMeans,
     ReleasedSeed,
+    Resumed,
     RingMeans,
     RingPackets,
     Signature,
@@ -101,6 +103,16 @@ def _(reply: GrownForest, study: Study) -> None:  # noqa: ARG001
 
 
 @check_message.register
+def _(reply: Resumed, study: Study) -> None:
+    _require_card(reply, study)
+
+
+@check_message.register
+def _(reply: Lent, study: Study) -> None:  # noqa: ARG001
+    _require_parcel(reply.forest)
+
+
+@check_message.register
 def _(reply: Verdict, study: Study) -> None:
     sizes = [one.shape for one in reply.scorable.values()]
     _require(all(len(size) == 1 and size[0] <= study.forest.trees for size in sizes), "trees of the study")
@@ -165,6 +177,10 @@ def _require_introduction(reply: Description | Enrolment, study: Study) -> None:
     _require(reply.rows % privacy.rows_precision == 0, "rows are rounded")
     _require(reply.rows <= MOST_ROWS, f"no hospital has more than {MOST_ROWS:,} rows")
     _require(reply.rows + privacy.rows_precision > privacy.smallest_cohort, "the smallest cohort is kept")
+    _require_card(reply, study)
+
+
+def _require_card(reply: Description | Enrolment | Resumed, study: Study) -> None:
     _require(reply.present.shape == (len(columns_of(study.features)),), "one number per column of the study")
     _require(len(reply.key) == 32 and len(reply.signature) == 64, "a key and its signature")
 

@@ -198,14 +198,21 @@ class FillingSite(SitePart):
         if means.shape != present.shape:
             raise Refused(f"{len(means)} means for {len(present)} columns")
         told, sums = house.recall("told-vector"), house.recall("told-sums")
-        if "means" in house.memory and not np.array_equal(house.memory["means"], means, equal_nan=True):
-            raise Refused("this house has been filled with other means in this round")
-        house.memory["means"] = means
-        self._fill(means)
+        self.fill_with(means)
         known = np.minimum(sums[:, 0] / max(rounded_rows(len(self.training), privacy), 1), 1.0)
         columns = len(present)
         fill = fill_of(means, house.cohort.columns)
         return np.concatenate([filled_means(told[:columns], known, fill, present), told[columns:]])
+
+    def fill_with(self, means: Floats) -> None:
+        """Fill what is missing with these means and no others, as long as they are told."""
+        house = self.house
+        if means.shape != house.cohort.present.shape:
+            raise Refused(f"{len(means)} means for {len(house.cohort.present)} columns")
+        if "means" in house.memory and not np.array_equal(house.memory["means"], means, equal_nan=True):
+            raise Refused("this house has been filled with other means in this round")
+        house.memory["means"] = means
+        self._fill(means)
 
     def _fill(self, means: Floats) -> None:
         self.house.cohort = self.house.cohort.filled(fill_of(means, self.house.cohort.columns))

@@ -1,6 +1,7 @@
 """A site's part in every algorithm that exchanges forests: join, grow, check, and at the end choose.
 
-The floors are enforced here, by the site itself, whatever the coordinator says.
+The floors are enforced here, by the site itself, whatever the coordinator says. What is lent is grown when an epoch
+opens; on the nights after, a site grows trees that stay at home, and they vote there in place of those that it lent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
 from spinney.choice.validate import folds_of
 from spinney.errors import Declined, Refused, TreeRefused
-from spinney.federation.filling import FillingSite
+from spinney.federation.epochs import LENT, EpochSite
 from spinney.federation.messages import (
     CheckOrder,
     Description,
@@ -56,7 +57,7 @@ def rounding_of(study: Study, cohort: Cohort) -> Rounding:
     return Rounding(np.array([column.step for column in cohort.columns]), study.privacy.probability_precision)
 
 
-class ForestSite(FillingSite):
+class ForestSite(EpochSite):
     """Join, grow, check and choose."""
 
     steps = frozenset({"join", "grow", "check", "finish"})
@@ -64,6 +65,7 @@ class ForestSite(FillingSite):
     def __init__(self, house: SiteContext) -> None:
         super().__init__(house)
         self._read: dict[tuple[str, str], Forest] = {}  # by owner and content: fetched and checked once for all steps
+        self._lacking: set[str] = set()
 
     @property
     def rounding(self) -> Rounding:
@@ -91,7 +93,8 @@ class ForestSite(FillingSite):
 
     def grow(self, order: GrowOrder) -> Message:
         """Grow a forest and seal what may leave for the peers."""
-        return GrownForest(self.house.mail.post(self.grown(), order.peers), forest_digest(self.own_forest()))
+        self.house.memory[LENT] = grown = self.grown()
+        return GrownForest(self.house.mail.post(grown, order.peers), forest_digest(self.own_forest()))
 
     def grown(self) -> bytes:
         """A forest that may leave; not at a site that has declined."""
@@ -177,16 +180,24 @@ class ForestSite(FillingSite):
         if order.weights.shape != (len(order.manifest),) or not np.all(np.abs(order.weights) <= 1):
             raise Refused("one weight in -1..1 per tree of the manifest is wanted")
         self._check_map(order.map)
+        if house.resumes:
+            self._look_at_what_was_lent(order.manifest)
+        self.check_weighed(order)
         if house.memory.setdefault("finished", order.digest) != order.digest:
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
+        if house.resumes:
+            order = self._with_trees_of_tonight(order)
         pool = self.pool(order.manifest)
         candidates, rules = self.candidates(pool, order)
         outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         house.outcome = replace(outcome, map=order.map)
-        if not house.study.privacy.share_metrics:
+        if not house.study.privacy.share_metrics or house.resumes:
             return Done({})
         told = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
         return Done({name: value for name, value in told.items() if np.isfinite(value)})
+
+    def check_weighed(self, order: Weights) -> None:
+        """Refused if a weight is of a tree that an algorithm's site knows nothing of; here all trees may vote."""
 
     def _check_map(self, drawn: SiteMap) -> None:
         """Only of sites that have joined, this one among them, and only where the study has it told."""
@@ -194,6 +205,8 @@ class ForestSite(FillingSite):
             return
         if not self.house.study.privacy.share_map:
             raise Refused("the study keeps the map of the sites with the coordinator")
+        if self.house.resumes:  # of those who joined when the epoch opened; not all of them have come tonight
+            return
         if strangers := {*drawn.sites} - {*self.house.cards}:
             raise Refused(f"the map shows {len(strangers)} sites that have not joined")
         if self.house.name not in drawn.sites:
@@ -206,15 +219,63 @@ class ForestSite(FillingSite):
 
     def opened(self, parcel: Parcel) -> Forest:
         """A checked forest; the own one is the one that was grown here, whatever the reference says."""
-        if parcel.sender == self.house.name:
+        if parcel.sender == self.house.name and not self.house.resumes:
             return self.own_forest()
         if parcel.size > self.limits.message_bytes:
             limit = self.limits.message_bytes
             raise TreeRefused(f"{parcel.size} bytes are more than the limit of {limit}", "size")
         place = parcel.sender, parcel.digest
         if place not in self._read:
-            self._read[place] = codec.unpack_forest(self.house.open(parcel), self.rounding, self.limits)
+            self._read[place] = codec.unpack_forest(self.house.open(parcel, keep=True), self.rounding, self.limits)
         return self._read[place]
+
+    @property
+    def lacking(self) -> frozenset[str]:
+        """Whose trees were lent before this site came, and are not lent tonight."""
+        return frozenset(self._lacking)
+
+    def _look_at_what_was_lent(self, manifest: Manifest) -> None:
+        """On a night after the opening: the own trees of tonight first, then those that a guest has not met before."""
+        house = self.house
+        if "forest" not in house.memory:
+            self.grown()
+        foreign = [parcel for parcel in manifest.forests if parcel.sender != house.name]
+        forests: dict[str, Forest] = {}
+        refused: set[str] = set()
+        for parcel in foreign:
+            try:
+                forests[parcel.sender] = self.opened(parcel)
+            except TreeRefused:
+                refused.add(parcel.sender)
+            except Refused:  # whoever lends them is away tonight, too
+                self._lacking.add(parcel.sender)
+        scorable = self._scorable(forests)
+        for parcel in foreign:
+            if parcel.sender not in self._lacking:
+                told = np.zeros(0, dtype=bool) if parcel.sender in refused else scorable[parcel.sender]
+                house.memory.setdefault(_verdict_on(parcel), told)
+
+    def _with_trees_of_tonight(self, order: Weights) -> Weights:
+        """The same order with tonight's own trees in place of those that were lent.
+
+        Nobody else has scored them: each counts in common as much as the lent ones did on average, or as all trees do
+        where this site has lent none.
+        """
+        house, manifest = self.house, order.manifest
+        owners, mine = np.asarray(manifest.owners, dtype=str), self.own_forest()
+        lent = order.weights[owners == house.name]
+        mean = float(np.mean(lent if len(lent) else order.weights)) if len(order.weights) else 1.0
+        packed = house.recall("forest")
+        own = Parcel(house.name, content_digest(packed), len(packed))
+        house.memory[_verdict_on(own)] = ~abstains(mine, house.cohort.present)
+        parts = {
+            parcel.sender: (parcel, taken, order.weights[owners == parcel.sender])
+            for parcel, taken in zip(manifest.forests, manifest.taken, strict=True)
+            if parcel.sender not in self._lacking
+        }
+        parts[house.name] = own, np.ones(len(mine), dtype=bool), np.full(len(mine), mean)
+        forests, taken, weights = zip(*(parts[site] for site in sorted(parts)), strict=True)
+        return replace(order, manifest=Manifest(forests, taken), weights=np.concatenate(weights))
 
     def own_forest(self) -> Forest:
         """What this site grew in this round."""
@@ -237,7 +298,7 @@ class ForestSite(FillingSite):
             if not len(self._verdict(parcel)):  # refused here, and enough others score them
                 parts.append(leaves_only(int(taken.sum())))
                 continue
-            forest = self.opened(parcel)
+            forest = self.own_forest() if parcel.sender == self.house.name else self.opened(parcel)
             if len(taken) != len(forest):
                 raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
             parts.append(forest.take(np.flatnonzero(taken)))
@@ -282,8 +343,11 @@ class ForestSite(FillingSite):
         return counted
 
     def _unscored(self, digest: str) -> bool:
-        """A site never scores one tree on two nights: two answers about almost the same rows tell too much."""
-        return self.house.history.get(digest, self.house.round) == self.house.round
+        """A site never scores one tree on two nights: two answers about almost the same rows tell too much.
+
+        Where an epoch goes on nobody is told how trees do tonight.
+        """
+        return self.house.resumes or self.house.history.get(digest, self.house.round) == self.house.round
 
     def _tuned(self, training: Cohort, patients: NDArray[np.int64], seed: int) -> ForestSettings:
         settings = self.house.study.forest

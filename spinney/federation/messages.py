@@ -84,6 +84,38 @@ class Description(Message):
 
 
 @dataclass(frozen=True)
+class ResumeOrder(Message):
+    """To a site: nothing about patients is told tonight. Are you there, and do you have what was told?"""
+
+    epoch: int  # the round that opened it
+    means: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class Resumed(Message):
+    """From a site on a night of an epoch that is open: that it is there, its features, and its key for this round."""
+
+    holds: bool  # what was told when the epoch opened
+    present: NDArray[np.bool_]
+    key: bytes
+    signature: bytes
+
+
+@dataclass(frozen=True)
+class LendOrder(Message):
+    """To a site: seal what was lent when the epoch opened for these guests, who were away then."""
+
+    peers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Lent(Message):
+    """From a site: where its sealed forest is, the same as when the epoch opened."""
+
+    forest: Parcel
+
+
+@dataclass(frozen=True)
 class GrowOrder(Message):
     """To a site: grow, and seal for these peers."""
 
@@ -259,3 +291,7 @@ class Done(Message):
     """From a site: it has its model. Its own test figures only if the study says that sites share them."""
 
     figures: Mapping[str, float]
+
+
+INTRODUCTIONS = (Description, Enrolment, Resumed)
+"""They bring a site's key for the round."""

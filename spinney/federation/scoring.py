@@ -76,14 +76,15 @@ class ScoringSite(ForestSite):
         rows = tally.told(counts, house.name)
         return MaskedCounts(hide(house, rows, cards, self._binding(order), bits=order.bits, together=tally.together))
 
-    def finish(self, order: Weights) -> Message:
-        """Choose, if the weights are of trees that this site helped to score."""
+    def check_weighed(self, order: Weights) -> None:
+        """The weights are of trees that this site helped to score; a guest did not, and has not told it."""
+        if self.house.resumes:
+            return
         trees, can = self.manifest_forest(order.manifest).digests, self.scorable(order.manifest)
         weighed = [tree for tree, weight, here in zip(trees, order.weights, can, strict=False) if weight and here]
         strange = sum(self.house.history.get(tree) != self.house.round for tree in weighed)
         if strange:
             raise Refused(f"{strange} trees have a weight and were not scored here in this round")
-        return super().finish(order)
 
     def sign(self, order: SignOrder) -> Message:
         """Sign a list only if it has what this house sent."""

@@ -113,6 +113,12 @@ class SiteContext:
     cards: dict[str, Card] = field(default_factory=dict)  # of all that have joined, each signed by its owner
     incumbent: Incumbent | None = None  # the champion, if this site has one
     outcome: Outcome | None = None
+    epoch: int = 0  # the round that opened the epoch; 0: this one
+
+    @property
+    def resumes(self) -> bool:
+        """Whether this night is of an epoch that was opened before, so that nothing new may be told."""
+        return self.epoch not in (0, self.round)
 
     def introduce(self, cards: Mapping[str, Card]) -> None:
         """Know who has joined. A coordinator that hands out keys or features of its own could read everybody."""
@@ -130,11 +136,14 @@ class SiteContext:
             raise Refused(f"asked too early: {self.name} has no {what} in this round")
         return self.memory[what]
 
-    def open(self, parcel: Parcel) -> bytes:
-        """A parcel's content, if it is what its reference says."""
-        content = self.mail.fetch(parcel)
+    def open(self, parcel: Parcel, *, keep: bool = False) -> bytes:
+        """A parcel's content, if it is what its reference says; what is kept is there for as long as the epoch."""
+        kept = f"parcel-{parcel.digest}"
+        content: bytes = self.memory[kept] if kept in self.memory else self.mail.fetch(parcel)
         if len(content) != parcel.size or content_digest(content) != parcel.digest:
             raise Refused(f"the parcel of {parcel.sender} is not what was announced")
+        if keep and kept not in self.memory:
+            self.memory[kept] = content
         return content
 
 
@@ -144,13 +153,14 @@ class SitePart(ABC):
     steps: ClassVar[frozenset[str]]
     first_steps: ClassVar[frozenset[str]] = frozenset()  # what comes before every algorithm, if the study asks for it
     last_step: ClassVar[str] = "finish"  # leaves this house's own model; safe to do again
+    later_steps: ClassVar[frozenset[str]] = frozenset()  # besides the last one, on the nights after an epoch's opening
 
     def __init__(self, house: SiteContext) -> None:
         self.house = house
 
     def answer(self, step: str, order: Message) -> Message:
         """Do one step."""
-        if step not in self.steps | self.first_steps:
+        if step not in self.steps | self.first_steps | self.later_steps:
             raise Refused(f"{step} is not a step of this algorithm")
         perform = getattr(self, step)
         wanted = get_type_hints(perform).get("order", Message)

@@ -12,6 +12,7 @@ from spinney.house import envelopes as security
 from spinney.house.approvals import Approvals, the_study
 from spinney.house.channel import addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, is_of_another_study
+from spinney.house.epochs import read_release, written_release
 from spinney.house.nights import HouseNights
 from spinney.house.renewal import effective_roster
 from spinney.house.round_messages import Over
@@ -30,6 +31,7 @@ class Ended:
         return {
             "study": self.asking.study.name,
             "round": self.asking.round,
+            "epoch": self.asking.epoch,
             "model": self.over.model,
             "void": self.over.void,
             "sites": list(self.asking.sites),
@@ -81,9 +83,22 @@ class CoordinatorNights(HouseNights):
         memory = self.memory(number)
         if "roster" not in memory:  # a round that was begun goes on with the roster that it was begun with
             memory["roster"] = effective_roster(self.approvals, self.exchange).digest
-        roster = self.approvals.roster_of(memory["roster"])
+        if "epoch" not in memory:
+            memory["epoch"] = str(self.epochs.of_round(number))
+        roster, epoch = self.approvals.roster_of(memory["roster"]), int(memory["epoch"])
         channel = self.channel(number, roster)
         asking = CoordinatorSession(
-            self.study, channel, roster.sites, memory, self.answer_time, roster=roster.digest, through=through
+            self.study,
+            channel,
+            roster.sites,
+            memory,
+            self.answer_time,
+            roster=roster.digest,
+            through=through,
+            epoch=epoch,
+            release=None if epoch == number else read_release(self.epochs.read(epoch), epoch),
         )
-        return Ended(asking, asking.run())
+        over = asking.run()
+        if epoch == number and asking.release is not None:
+            self.epochs.keep(epoch, written_release(asking.release))
+        return Ended(asking, over)

@@ -1,6 +1,7 @@
 """What a house's nights have in common: one run at a time, the desk of a round, and results that stay.
 
 rounds/<study>/<n>/        the memory of a round, destroyed when it is over
+epochs/<study>/<n>/        what was told and lent when the epoch was opened in that round, until the next one opens
 nights/<study>/<n>.json    what came of it, in digests and counts
 """
 
@@ -23,6 +24,7 @@ from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import Rounds
+from spinney.house.epochs import Epochs
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster
 from spinney.storage import locks
@@ -46,6 +48,7 @@ class HouseNights:
         self.study = approvals.study
         self.exchange: Exchange = access.open()
         self.rounds = Rounds(home, self.study.name, name)
+        self.epochs = Epochs(home / "epochs" / self.study.name, self.study)
         self.audit = Audit(home / "audit.jsonl")
 
     @contextmanager

@@ -22,6 +22,11 @@ class Opening:
     study: Digest
     roster: Digest  # that this round runs with
     key: bytes
+    epoch: int  # the round that opened it; this one, if it opens one
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.epoch <= self.round:
+            raise Refused("an opening names the round that its epoch began with")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,14 @@ class Ask:
             _ = [*addresses("study", "site", 1, self.step, self.attempt)]
         except BadAddress:  # a site keeps its answer in a file of this name, too
             raise Refused("an ask has a step and an attempt that no answer can be addressed with") from None
+
+
+@dataclass(frozen=True)
+class KeptRelease:
+    """What a coordinator keeps of an epoch's opening, so that it can be told again: the last orders."""
+
+    model: Digest
+    orders: tuple[Order, ...]
 
 
 @dataclass(frozen=True)

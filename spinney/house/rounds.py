@@ -21,7 +21,8 @@ from spinney.choice.incumbent import Incumbent
 from spinney.choice.personalise import Outcome
 from spinney.errors import Refused, RoundVoid, in_short
 from spinney.federation import disclosure
-from spinney.federation.messages import Description, Done, Enrolment
+from spinney.federation.epochs import Release, kept_of, open_epoch, resume_epoch
+from spinney.federation.messages import INTRODUCTIONS, Description, Done, Enrolment, Resumed
 from spinney.federation.seam import Card, Decline, Message, Parcel, SiteContext, SitePart, content_digest, key_words
 from spinney.forest.grow import Spread
 from spinney.house import encoding as wire
@@ -35,7 +36,6 @@ from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.study.study import Study
 
-INTRODUCTIONS = (Description, Enrolment)  # they bring a site's round key
 OVER, DECLINED = "over", "declined"
 LARGEST_LETTER = wire.LARGEST + 64 * 1024
 LARGEST_NOTE = 64 * 1024  # of what all may read: an opening or an end
@@ -67,8 +67,11 @@ class CoordinatorSession:
         *,
         roster: str = "",
         through: Through = directly,
+        epoch: int = 0,
+        release: Release | None = None,
     ) -> None:
         self.study, self.channel, self.round, self.patience = study, channel, channel.round, patience
+        self.epoch, self.release = epoch or channel.round, release
         self._roster, self._through = roster, through
         self.left_out: dict[str, str] = {}
         self._memory, self._all, self._asked = memory, sorted(sites), 0
@@ -91,11 +94,16 @@ class CoordinatorSession:
         return site in self.channel.roster and verify(self.channel.roster[site], words, signature)
 
     def run(self) -> Over:
-        """Open the round, run the study's algorithm, say that it is over."""
-        opening = Opening(self.round, self.study.digest, self._roster, self.channel.key.public)
+        """Open the round, run the study's algorithm or use again what its epoch has told, say that it is over."""
+        opening = Opening(self.round, self.study.digest, self._roster, self.channel.key.public, self.epoch)
         self.channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
+        algorithm = ALGORITHMS[self.study.algorithm.name]
         try:
-            over = Over(ALGORITHMS[self.study.algorithm.name].coordinate(self, self.study), "")
+            if self.release is None:
+                self.release = open_epoch(self, self.study, algorithm)
+            else:
+                resume_epoch(self, algorithm, self.epoch, self.release)
+            over = Over(self.release.model, "")
         except RoundVoid as void:
             over = Over("", in_short(void))
         self.channel.publish(OVER, 1, "Over", lambda: wire.pack(over), {})
@@ -183,7 +191,7 @@ class CoordinatorSession:
             raise
         return reply
 
-    def _check_key(self, site: str, reply: Description | Enrolment) -> None:
+    def _check_key(self, site: str, reply: Description | Enrolment | Resumed) -> None:
         """A key that is none would make every peer that seals for it fail, instead of its owner."""
         check_round_key(reply.key, site)
         words = key_words(self.study, self.round, site, reply.key, reply.present)
@@ -242,6 +250,7 @@ class SiteSession:
         through: Through = directly,
         superseded: Callable[[], bool] = lambda: False,
         incumbent: Incumbent | None = None,
+        epoch: int = 0,
     ) -> None:
         self.study, self.channel, self.coordinator = study, channel, coordinator
         self._through, self._superseded = through, superseded
@@ -251,7 +260,7 @@ class SiteSession:
         )
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
         self._house.budget, self._house.incumbent = budget or self._house.budget, incumbent
-        self._house.spread = spread
+        self._house.spread, self._house.epoch = spread, epoch or channel.round
         self._post.peers = self._house.cards
         memory.setdefault("key", channel.key.private.private_bytes_raw())
         self._part: SitePart = ALGORITHMS[study.algorithm.name].site_part(self._house)
@@ -260,6 +269,11 @@ class SiteSession:
     def outcome(self) -> Outcome | None:
         """This site's result, once the last step is done."""
         return self._house.outcome
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What this site keeps of the round for the nights of its epoch."""
+        return kept_of(type(self._part), self._house.memory)
 
     def run(self, patience: timedelta) -> Over:
         """Answer every ask. RoundVoid when the coordinator falls silent for longer, or says what can't be read."""
@@ -288,8 +302,8 @@ class SiteSession:
         if found is None:
             raise RoundVoid(f"{self.coordinator} has sent no opening in time; this house keeps the model that it has")
         opening = self._unpacked("opening", found, Opening)
-        if (opening.round, opening.study) != (self.channel.round, self.study.digest):
-            raise Refused("the opening is of another round or study")
+        if (opening.round, opening.study, opening.epoch) != (self.channel.round, self.study.digest, self._house.epoch):
+            raise Refused("the opening is of another round, epoch or study")
         return opening
 
     def _answer(self, ask: Ask, coordinator_key: bytes) -> None:

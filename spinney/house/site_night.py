@@ -49,6 +49,7 @@ class Found:
     number: int
     roster: str
     digest: str  # of the opening's bytes: the same round opened in other words is an attack
+    epoch: int  # the round that opened it
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class RoundResult:
     over: Over
     outcome: Outcome | None
     cohort: CohortRef
+    epoch: int = 0  # the round that opened it
 
     def require(self) -> Outcome:
         """This site's result, or RoundVoid with the reason why there is none."""
@@ -169,6 +171,9 @@ class SiteNights(HouseNights):
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
         channel = self._enter(found)
+        if found.epoch != found.number:
+            for name, value in self.epochs.read(found.epoch).items():
+                memory.setdefault(name, value)
         rows, registry = patients.rows(cohort), Registry(self.home, self.site.registry)
         part = SiteSession(
             self.study,
@@ -183,10 +188,13 @@ class SiteNights(HouseNights):
             through=through,
             superseded=lambda: self._newer(found.number),
             incumbent=incumbent_of(registry, patients, self.study, self.name, memory, cohort),
+            epoch=found.epoch,
         )
         over = part.run(2 * self.answer_time)
+        if part.outcome is not None and not over.void:
+            self.epochs.keep(found.epoch, part.kept)
         after_the_round(registry, patients, self.study, found.number, memory, cohort, rows)
-        return RoundResult(found.number, over, part.outcome, cohort)
+        return RoundResult(found.number, over, part.outcome, cohort, found.epoch)
 
     def _enter(self, found: Found) -> RoundChannel:
         try:
@@ -247,7 +255,7 @@ class SiteNights(HouseNights):
             return None
         if (opening.round, opening.study) != (number, self.study.digest):
             return None
-        return Found(number, opening.roster, hashlib.sha256(content).hexdigest())
+        return Found(number, opening.roster, hashlib.sha256(content).hexdigest(), opening.epoch)
 
     def _is_over(self, number: int) -> bool:
         try:
@@ -311,6 +319,7 @@ def summary_of(part: RoundResult) -> dict[str, Any]:
     """How a round ended, in digests and counts."""
     return {
         "round": part.number,
+        "epoch": part.epoch,
         "model": part.over.model,
         "void": part.over.void,
         "cohort": part.cohort.digest,

@@ -10,8 +10,10 @@ from spinney.federation.messages import (
     FillOrder,
     GrowOrder,
     Invitation,
+    LendOrder,
     Manifest,
     ReleaseOrder,
+    ResumeOrder,
     RingOrder,
     ScoreOrder,
     SignOrder,
@@ -34,6 +36,16 @@ def _words(order: Message, study: Study) -> str:  # noqa: ARG001
 @_words.register
 def _(order: Invitation, study: Study) -> str:  # noqa: ARG001
     return f"join round {order.round}"
+
+
+@_words.register
+def _(order: ResumeOrder, study: Study) -> str:  # noqa: ARG001
+    return f"go on with the epoch of round {order.epoch}"
+
+
+@_words.register
+def _(order: LendOrder, study: Study) -> str:  # noqa: ARG001
+    return f"lend the trees of the epoch to {', '.join(order.peers)}"
 
 
 @_words.register

@@ -140,6 +140,13 @@ class Privacy(Settings):
         True,
         description="The coordinator tells the sites where all of them lie on a map of their characteristic vectors.",
     )
+    epoch_nights: int | None = Field(
+        None,
+        ge=1,
+        le=366,
+        description="For so many nights what was told and lent stays the same: what is new about patients is told once "
+        "in them. Empty: 7, or 1 where the algorithm is run as published.",
+    )
     share_metrics: bool = Field(False, description="Sites tell the coordinator their own test figures.")
 
     @model_validator(mode="after")

@@ -19,6 +19,7 @@ from spinney.study.definition import RESERVED_COLUMNS, EventFeature, Events
 from spinney.study.fitting import StudyCohort
 from spinney.study.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
 
+EPOCH_NIGHTS = 7
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
 CodesOf = Callable[[str, Events], tuple[str, ...]]
 AnyAlgorithm: Any = Annotated[reduce(or_, (one.settings for one in ALGORITHMS.values())), Field(discriminator="name")]
@@ -108,6 +109,12 @@ class Study(Settings):
             outcome = source.model_copy(update={"events": chosen(self.label.name, source.events)})
             changes["label"] = self.label.model_copy(update={"source": outcome})
         return self.model_copy(update=changes)
+
+    @property
+    def epoch_nights(self) -> int:
+        """How many nights an epoch has."""
+        published = bool(getattr(self.algorithm, "published", False))
+        return self.privacy.epoch_nights or (1 if published else EPOCH_NIGHTS)
 
     @property
     def digest(self) -> str:

@@ -300,7 +300,7 @@ def test_an_old_opening_in_a_new_round_s_place_is_passed_over(world: World, refe
 def coordinator_says(world: World, *asks: bytes) -> None:
     """A coordinator that opens a round and then says something."""
     channel = world.channel("coordinator")
-    opening = Opening(1, world.study.digest, "", channel.key.public)
+    opening = Opening(1, world.study.digest, "", channel.key.public, 1)
     channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
     for number, content in enumerate(asks, start=1):
         channel.publish(ask_name(number), 1, "Ask", lambda content=content: content, {})  # type: ignore[misc]

@@ -66,7 +66,7 @@ def rotate_key(village: Village, name: str) -> tuple[Identity, Identity]:
 def open_round(village: Village, number: int, signer: Identity, roster: Roster) -> None:
     """The opening of a round, and nothing more."""
     nights = host(village)
-    opening = Opening(number, nights.study.digest, roster.digest, bytes(32))
+    opening = Opening(number, nights.study.digest, roster.digest, bytes(32), number)
     sealed = seal(wire.pack(opening), MessageId(nights.study.digest, number, "opening", 1, COORDINATOR), signer)
     path = village.folder / "exchange" / "breast" / COORDINATOR / str(number) / "opening.1"
     path.parent.mkdir(parents=True)

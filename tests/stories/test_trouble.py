@@ -320,7 +320,7 @@ def test_sites_follow_a_coordinator_that_was_replaced_in_the_middle_of_a_round(
         parts = {name: pool.submit(site_night, village, name) for name in SITES}
         coordinator.result()
         ended = {name: part.result() for name, part in parts.items()}
-    reference = simulated(village, study, 2)
+    reference = simulated(village, study, 2, epoch=2)
     for name, part in ended.items():
         assert (part.number, part.over) == (2, Over(reference.model_digest, ""))
         assert part.outcome is not None

@@ -75,7 +75,10 @@ def through_the_wire(study: Study) -> tuple[str, list[Message]]:
             return travel(super().ask(step, travel(orders), attempt))
 
     with patch("spinney.simulate.InProcess", Recording):
-        return simulate(study, cohorts(study)).model_digest, sent
+        people = cohorts(study)
+        opening = simulate(study, people)
+        simulate(study, {**people, "fir": people["elm"]}, round=2, after=opening)  # now large enough to be a guest
+        return opening.model_digest, sent
 
 
 @cache

@@ -102,7 +102,7 @@ def open_round(village: Village) -> None:
     """The coordinator says that round 1 begins, and nothing more."""
     nights = CoordinatorNights(read_coordinator(village.coordinator_file))
     channel = nights.channel(1, nights.approvals.roster)
-    opening = Opening(1, nights.study.digest, nights.approvals.roster.digest, channel.key.public)
+    opening = Opening(1, nights.study.digest, nights.approvals.roster.digest, channel.key.public, 1)
     channel.publish("opening", 1, "Opening", lambda: wire.pack(opening), {})
 
 

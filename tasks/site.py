@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from spinney.cohort.objections import ObjectionCounts
 from spinney.cohort.patients import Patients
 from spinney.cohort.purge import silent_trees, studies_in
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.exchange import SystemClock
 from spinney.connectors.mlflow import Registry
-from spinney.house.approvals import Approvals, the_study
+from spinney.house.approvals import Approvals, NotApproved, the_study
 from spinney.house.audit import Audit, AuditEntry
 from spinney.scoring.monitor import Watch
 from spinney.scoring.score_night import ScoreNight, watch
 from spinney.study.study import Study
+
+if TYPE_CHECKING:
+    from spinney.choice.model import FederatedForest
+    from spinney.forest.tree import Forest
 
 
 def patients_of(site: SiteSettings, study: Study) -> Patients:
@@ -41,11 +48,29 @@ def honour_objections(site: SiteSettings, study: Study, counts: ObjectionCounts 
 
 
 def silence_trees(site: SiteSettings) -> None:
-    """In every study, also one that has no nights any more. The other houses keep what they have, and learn nothing."""
+    """In every study, also one that has no nights any more. The other houses keep what they have, and learn nothing.
+
+    Where few of a model's own trees are left, others are grown that stay here.
+    """
     registry = Registry(site.home, site.registry)
     for study in sorted(studies_in(site.vault)):
         if silent := silent_trees(site.vault, study):
-            registry.silence(study, silent)
+            registry.silence(study, silent, _regrow(site, study))
+
+
+def _regrow(site: SiteSettings, study: str) -> Callable[[FederatedForest, int, int], Forest | None] | None:
+    """How own trees are grown anew for a study (by name); None where nobody here approves of it any more."""
+    try:
+        approved = Approvals(site.home, study).study
+    except NotApproved:
+        return None
+
+    def grown(model: FederatedForest, round_: int, trees: int) -> Forest | None:
+        from spinney.cohort.regrow import regrow  # brings scikit-learn, and this is rare
+
+        return regrow(site.vault, approved, site.name, model, round_, trees)
+
+    return grown
 
 
 def note_objections(site: SiteSettings, study: Study, counts: ObjectionCounts) -> None:

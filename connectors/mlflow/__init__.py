@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +32,9 @@ from spinney.study.study import Study
 
 if TYPE_CHECKING:
     from spinney.choice.model import FederatedForest
+    from spinney.forest.tree import Forest
+
+    Regrow = Callable[[FederatedForest, int, int], Forest | None]
 
 __all__ = [
     "CANDIDATE",
@@ -61,6 +64,7 @@ SILENCED = (
     "{trees} own trees vote no more, because a patient who grew them has objected; the other weights are renormalised. "
     "The next round chooses anew."
 )
+REGROWN = " {trees} others were grown in their place on the patients of now; they stay here, and were never measured."
 
 
 class RegistryPlace(Protocol):
@@ -169,10 +173,12 @@ class Registry:
         numbers = {version.number for version in made}
         return [version for version in self.versions(study) if version.number in numbers]
 
-    def silence(self, study: str, trees: Collection[str]) -> list[Version]:
-        """Take single trees (by digest) out of every model, and delete the versions that held them.
+    def silence(self, study: str, trees: Collection[str], regrow: Regrow | None = None) -> list[Version]:
+        """Take single own trees (by digest) out of every model, and delete the versions that held them.
 
-        Says which versions are new. An alias whose model has no other trees means nothing afterwards.
+        Where fewer than half of a model's own trees are left, `regrow` may grow others in the place of all that are
+        gone: for a model of a round, so many. Says which versions are new. An alias whose model has no other trees
+        means nothing afterwards.
         """
         asked = hashlib.sha256("\n".join(sorted(trees)).encode()).hexdigest()[:16]
         made: list[Version] = []
@@ -183,7 +189,7 @@ class Registry:
                 if len(kept) == len(model.forest_):
                     self.store.tag(version, "heard", asked)
                     continue
-                if version.aliases and (left := self._silenced(version, model, kept)):
+                if version.aliases and (left := self._silenced(version, model, kept, regrow)):
                     made.append(left)
                 self._delete(study, version)
         numbers = {version.number for version in made}
@@ -266,15 +272,21 @@ class Registry:
         told = {"withdrawn": REMAINS.format(site=site)}
         return self._instead(version, model, without(self.lineage(version), site, model), told)
 
-    def _silenced(self, version: Version, model: FederatedForest, kept: NDArray[np.int64]) -> Version | None:
+    def _silenced(
+        self, version: Version, model: FederatedForest, kept: NDArray[np.int64], regrow: Regrow | None
+    ) -> Version | None:
         """The same version without some trees, under the same aliases."""
-        gone = len(model.forest_) - len(kept)
+        gone, lineage = len(model.forest_) - len(kept), self.lineage(version)
+        left = [model.owners_[place] for place in kept].count(lineage.site)
+        once = lineage.trees.get(lineage.site, 0) + lineage.silenced - lineage.regrown
+        grown = regrow(model, version.round, once - left) if regrow is not None and 2 * left < once else None
         try:
-            left = model.of_trees(kept)
+            made = model.of_trees(kept) if grown is None else model.with_others(kept, grown, lineage.site)
         except CohortRejected:
             return None
-        told = {"silenced": SILENCED.format(trees=gone)}
-        return self._instead(version, left, silenced(self.lineage(version), gone, left), told)
+        told = SILENCED.format(trees=gone) + (REGROWN.format(trees=len(grown)) if grown is not None else "")
+        regrown = 0 if grown is None else len(grown)
+        return self._instead(version, made, silenced(lineage, gone, regrown, made), {"silenced": told})
 
     def _instead(self, version: Version, model: FederatedForest, lineage: Lineage, told: dict[str, str]) -> Version:
         """A version that takes the place of another, under the same aliases."""

@@ -34,6 +34,7 @@ class Lineage(Settings):
     weights: dict[str, float] = Field(description="Share of the vote by house.")
     without: tuple[str, ...] = Field((), description="Houses that have withdrawn their trees from it.")
     silenced: int = Field(0, ge=0, description="Own trees that vote no more because a patient who grew them objects.")
+    regrown: int = Field(0, ge=0, description="Own trees that were grown in their place, and were lent to nobody.")
     parent: str = Field("", description="Digest of the model that it was made of, where trees are gone from it.")
 
     @property
@@ -82,10 +83,11 @@ def without(lineage: Lineage, site: str, model: FederatedForest) -> Lineage:
     return lineage.model_copy(update=changes)
 
 
-def silenced(lineage: Lineage, trees: int, model: FederatedForest) -> Lineage:
-    """The lineage of what is left when some own trees vote no more."""
+def silenced(lineage: Lineage, trees: int, regrown: int, model: FederatedForest) -> Lineage:
+    """The lineage of what is left when some own trees vote no more, and others have been grown."""
     changes = {
         "silenced": lineage.silenced + trees,
+        "regrown": lineage.regrown + regrown,
         "parent": lineage.model_digest,
         "model_digest": model.digest,
         "trees": trees_by_house(model),

@@ -23,7 +23,7 @@ from spinney.forest.export import Rounding, export_forest
 from spinney.forest.grow import MAX_SEED, grow
 from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, depths, right_children
+from spinney.forest.tree import LEAF, Forest, depths, join_forests, right_children
 from spinney.forest.votes import scores
 from spinney.rows.encode import Matrix, columns_of, encode, filled
 from spinney.study.settings import THRESHOLD_STEPS, Feature, ForestSettings, Privacy
@@ -176,6 +176,25 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.forest_.take(kept),
             [self.owners_[place] for place in kept],
             weights,
+            self.features_,
+            calibration=self.calibration_,
+            threshold=self.threshold_,
+            fill=self.fill_,
+        )
+
+    def with_others(self, kept: NDArray[np.int64], others: Forest, owner: str) -> FederatedForest:
+        """The model with other trees of one house in place of those that are not kept.
+
+        Each counts as much as those did on average, and all together as much as before.
+        """
+        gone = np.setdiff1d(np.arange(len(self.forest_)), kept)
+        weights = np.append(self.weights_[kept], np.full(len(others), self.weights_[gone].mean()))
+        if not weights.any():
+            raise CohortRejected("a tree can vote", advice="no tree that is left has a weight")
+        return FederatedForest.from_trees(
+            join_forests([self.forest_.take(kept), others]),
+            [*(self.owners_[place] for place in kept), *[owner] * len(others)],
+            weights * self.weights_.sum() / weights.sum(),
             self.features_,
             calibration=self.calibration_,
             threshold=self.threshold_,

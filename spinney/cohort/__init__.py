@@ -13,5 +13,8 @@ check_result, drift         is it like the study says, and like last night
 gaps, accepted              what a site has nothing of, and what its people say of that
 quality_docs                the page for the staff of the site
 tree_membership, handover   who is in which tree; who is to be scored
+objections, leaving         who has said no, and what a pull does about it
+without, purge              what a source delivers, and what earlier nights have kept, without them
+regrow                      trees that stay at home, in place of those that may vote no more
 infer, summary              a first study from tables; columns in words
 """

@@ -68,12 +68,13 @@ class Drift:
 
 def last_cohort(vault: Vault, study: Study, tonight: CohortRef) -> CohortRef | None:
     """The newest other cohort of this very study that has passed its checks; a refused one is nothing to go by."""
-    others = [
-        ref
-        for ref in vault.cohorts(study.name)
-        if ref.study == study.digest and ref.digest != tonight.digest and vault.is_accepted(ref)
-    ]
+    others = [ref for ref in accepted_cohorts(vault, study) if ref.digest != tonight.digest]
     return others[-1] if others else None
+
+
+def accepted_cohorts(vault: Vault, study: Study) -> list[CohortRef]:
+    """Cohorts of this very study that have passed their checks, oldest first."""
+    return [ref for ref in vault.cohorts(study.name) if ref.study == study.digest and vault.is_accepted(ref)]
 
 
 def drift(before: pa.Table, now: pa.Table, study: Study) -> Drift:

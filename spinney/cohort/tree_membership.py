@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,18 @@ def remember_grown(
         return
     limits = codec.Limits.of(study.forest)
     trees = codec.unpack_forest(memory["forest"], rounding_of(study, cohort), limits).digests
+    keep_grown(vault, study.name, str(round_), trees, ~np.asarray(memory["unseen"]), cohort, ref)
+
+
+def keep_grown(
+    vault: Vault, study: str, name: str, trees: Sequence[str], seen: Flags, cohort: Cohort, ref: CohortRef
+) -> None:
+    """Keep who has grown which trees: training rows of a cohort x trees. A name begins with the number of a round."""
     people, place = np.unique(_pseudonyms(vault, ref)[cohort.part == Part.TRAINING], return_index=True)
-    seen = ~np.asarray(memory["unseen"])[place]
-    path = _folder(vault, study.name) / f"{round_}.npz"
+    path = _folder(vault, study) / f"{name}.npz"
     partial = path.with_suffix(".partial")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        np.savez(file, people=people, trees=np.array(trees, dtype="S32"), seen=np.packbits(seen, axis=0))
+        np.savez(file, people=people, trees=np.array(trees, dtype="S32"), seen=np.packbits(seen[place], axis=0))
     partial.replace(path)
 
 
@@ -69,10 +75,11 @@ def unseen_by(vault: Vault, study: str, trees: Collection[str], ref: CohortRef) 
 
 def forget_grown(vault: Vault, study: str, needed: Collection[int]) -> None:
     """Delete what no model in use needs, but for the newest rounds."""
-    rounds = sorted(int(path.stem) for path in _folder(vault, study).glob("*.npz"))
-    for number in rounds[:-MOST_KEPT]:
-        if number not in needed:
-            (_folder(vault, study) / f"{number}.npz").unlink()
+    files = {path: int(path.stem.partition("-")[0]) for path in _folder(vault, study).glob("*.npz")}
+    newest = sorted({*files.values()})[-MOST_KEPT:]
+    for path, number in files.items():
+        if number not in newest and number not in needed:
+            path.unlink()
 
 
 def _pseudonyms(vault: Vault, ref: CohortRef) -> NDArray[np.bytes_]:

@@ -310,6 +310,39 @@ def test_more_trees_fall_silent_later_and_asking_again_changes_nothing(registry,
     assert registry.silence("wood", {*trees[:2]}) == []
 
 
+def test_where_fewer_than_half_of_the_own_trees_are_left_others_take_the_place_of_all_that_are_gone(registry, wood):
+    number, asked = register(registry, wood).number, []
+    before, trees = registry.model(registry.version("wood", number)), own_trees(registry, number)
+    spare = wood.outcomes["ash"].model.forest_
+
+    def regrow(model, round_, count):
+        asked.append((len(model.forest_), round_, count))
+        return spare.take(np.arange(count))
+
+    half = len(trees) // 2
+    registry.silence("wood", {*trees[:half]}, regrow)
+    assert asked == []
+    (made,) = registry.silence("wood", {*trees[: half + 1]}, regrow)
+    assert asked == [(len(before.forest_) - half, 1, half + 1)]
+    model, lineage = registry.model(made), registry.lineage(made)
+    assert (lineage.silenced, lineage.regrown) == (half + 1, half + 1)
+    assert model.owners_.count("elm") == len(trees)
+    assert model.weights_.sum() == pytest.approx(before.weights_.sum())
+    foreign = np.asarray(before.owners_) != "elm"
+    assert [*np.asarray(model.forest_.digests)[np.asarray(model.owners_) != "elm"]] == [
+        *np.asarray(before.forest_.digests)[foreign]
+    ]
+
+
+def test_a_model_of_silent_trees_alone_goes_on_with_those_that_were_grown_instead(registry, wood):
+    number = register(registry, wood).number
+    registry.promote("wood", number)
+    everything, spare = registry.model(registry.version("wood", number)).forest_, wood.outcomes["ash"].model.forest_
+    registry.silence("wood", {*everything.digests}, lambda _model, _round, count: spare.take(np.arange(count)))
+    version, model = registry.champion("wood")
+    assert {*model.owners_} == {registry.lineage(version).site}
+
+
 def test_where_no_tree_is_left_there_is_no_model(registry, wood):
     number = register(registry, wood).number
     registry.promote("wood", number)

@@ -82,7 +82,6 @@ TESTED_ELSEWHERE = {
     "spinney/rows/cohort_ref.py": "data only: tests/spinney/cohort/test_vault.py",
     "spinney/testing/__init__.py": "the map of what the package ships: tests/services/test_own_package.py",
     "spinney/testing/exchange.py": "tests themselves: tests/connectors/exchange/test_exchange.py",
-    "tasks/site.py": "puts a site together: tests/services/test_site_score.py",
     "connectors/exchange/errors.py": "error classes, raised in tests/connectors/exchange/test_store.py",
     "connectors/exchange/places/sftp.py": "needs an SFTP server: tests/services/test_exchange_sftp.py",
     "connectors/sources/__init__.py": "what a source is: tests/spinney/testing/test_source.py",

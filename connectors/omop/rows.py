@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -70,7 +71,9 @@ def patients(model: Model, habits: Habits) -> Rows:
         ]
 
 
-def events(model: Model, habits: Habits, records: Sequence[Record], wanted: Wanted, notes: list[str]) -> Rows:
+def events(
+    model: Model, habits: Habits, records: Sequence[Record], wanted: Wanted, notes: dict[str, Counter[str]]
+) -> Rows:
     """Rows of EVENT: one for each code that is wanted of each row of the tables. What people should know is noted."""
     codes = ListedCodes(model, wanted.codes) if wanted.codes else EveryCode()
     classes = {**classes_of(model), **habits.classes} if wanted.kind == "Encounter" else {}
@@ -79,10 +82,11 @@ def events(model: Model, habits: Habits, records: Sequence[Record], wanted: Want
         for batch in model.read(_query(model, habits, record, wanted, codes), record.table):
             yield [event for row in batch for event in read.events(*row)]
         if read.midnights:
-            notes.append(
-                f"{record.table}: {read.midnights:,} begin at midnight, which OMOP has for a time that nobody knows, "
+            words = (
+                f"{record.table}: {{count}} begin at midnight, which OMOP has for a time that nobody knows, "
                 "and count as days (midnight: moment in site.yaml if they are times)"
             )
+            notes.setdefault(words, Counter()).update(read.midnights)
 
 
 def _query(model: Model, habits: Habits, record: Record, wanted: Wanted, codes: ListedCodes | EveryCode) -> Select[Any]:
@@ -169,7 +173,7 @@ class _Reader:
     codes: ListedCodes | EveryCode
     classes: Mapping[int, str]
     midnight_is_a_day: bool
-    midnights: int = 0
+    midnights: Counter[str] = field(default_factory=Counter)
 
     def events(
         self, key: Any, who: Any, standard: Any, own: Any, word: Any, standard_in: Any, standard_code: Any, own_in: Any,
@@ -179,7 +183,8 @@ class _Reader:
     ) -> Iterator[Sequence[Any]]:  # fmt: skip
         """Rows of EVENT that one row makes."""
         table = self.record.table
-        self.midnights += self.midnight_is_a_day and is_midnight(start)
+        if self.midnight_is_a_day and is_midnight(start):
+            self.midnights[str(who)] += 1
         started, ended = when(start_day, start, self.midnight_is_a_day), when(end_day, end, self.midnight_is_a_day)
         within = None if visit is None else f"{VISIT.table}/{visit}"
         status, class_, above = self.record.status, None, None

@@ -95,6 +95,8 @@ class Pulled:
     """Newest `lastUpdated` or export time that the source tells (UTC); where an incremental pull goes on."""
     notes: tuple[str, ...] = ()
     """What the report should say, such as "no recording time in this source"."""
+    by_patient: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Notes that count rows: words with {count} -> patient -> rows; told of those only who take part."""
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Reason -> count, for what a source itself could not use (the parser adds its own)."""
     held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -7,6 +7,7 @@ streamed, and a row with two codes becomes two rows of one event.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -123,6 +124,7 @@ class Omop:
         files: dict[str, tuple[Path, ...]] = {}
         read: dict[str, int] = {}
         notes: list[str] = []
+        midnights: dict[str, Counter[str]] = {}
         with self.model() as model:
             for one in wanted:
                 columns: Sequence[str] = PATIENT
@@ -134,12 +136,12 @@ class Omop:
                         absent = " and no ".join(record.table for record in records)
                         notes.append(f"{one.kind}: {f'there is no {absent}' if absent else NOWHERE}")
                         continue
-                    columns, rows = EVENT, events(model, self._habits, there, one, notes)
+                    columns, rows = EVENT, events(model, self._habits, there, one, midnights)
                 path = staging / f"{one.kind}.parquet"
                 places = {name: place for place, name in enumerate(columns)}
                 read[one.kind] = write_texts(path, places, rows, partial(_tell, progress, one.kind))
                 files[one.kind] = (path,)
-        return Pulled(files, read, notes=tuple(notes))
+        return Pulled(files, read, notes=tuple(notes), by_patient=midnights)
 
     @contextmanager
     def model(self) -> Iterator[Model]:

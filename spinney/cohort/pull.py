@@ -21,7 +21,7 @@ from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
 from spinney.cohort.leaving import judge_of, leave_out
-from spinney.cohort.objections import OptOut
+from spinney.cohort.objections import Judge, OptOut
 from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
 from spinney.cohort.referred import with_referred
@@ -119,7 +119,7 @@ def _read(
                 patient = plan.table_columns and plan.table_columns[0]
                 pulled = without_objectors(pulled, judge, patient, plan.vault.folder, work)
                 report.objections = leave_out(plan.vault, study, judge)
-            report.notes += pulled.notes
+            report.notes += [*_counted(pulled, judge), *pulled.notes]
             report.files.update(pulled.held)
             report.quarantined.update({("source", reason): count for reason, count in pulled.quarantined.items()})
             yield pulled, work
@@ -199,6 +199,13 @@ def _finished(
     report.index_events = finished.table.num_rows
     report.notes += finished.notes
     return finished.table
+
+
+def _counted(pulled: Pulled, judge: Judge | None) -> Iterator[str]:
+    """The source's notes that count rows, of those only who take part."""
+    for words, rows in pulled.by_patient.items():
+        if count := sum(rows[who] for who in rows if judge is None or not judge.out(who)):
+            yield words.format(count=f"{count:,}")
 
 
 def _without_recording_time(unrecorded: dict[str, tuple[int, int]]) -> list[str]:

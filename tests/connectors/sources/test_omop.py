@@ -57,8 +57,10 @@ def test_times_at_midnight_are_counted_and_said(sqlite: Database, tmp_path: Path
     url = sqlite(*model(diagnosis(1), diagnosis(2, condition_start_datetime="2022-03-01 00:00:00")))
     source = OmopSettings(url=url).open(Surroundings())
     pulled = source.pull([Wanted("Condition"), Wanted("DiagnosticReport")], tmp_path, lambda *_: None)
-    assert pulled.notes[0].startswith("condition_occurrence: 1 begin at midnight")
-    assert pulled.notes[1:] == ("DiagnosticReport: OMOP has no table for it",)
+    ((words, rows),) = pulled.by_patient.items()
+    assert words.startswith("condition_occurrence: {count} begin at midnight")
+    assert rows == {"1": 1}
+    assert pulled.notes == ("DiagnosticReport: OMOP has no table for it",)
 
 
 def test_only_what_lies_in_the_window_is_read(database: Database, tmp_path: Path) -> None:

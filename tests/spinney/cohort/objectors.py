@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 from spinney.configuration.site import SiteSettings
 from spinney.study.study import Study
 from tests.made_up import WEIGHT, crowd, encounter, observation, patient, plain_study, study
+from tests.made_up_omop import model
 from tests.servers.fhir_traps import FhirTraps
 
 MARK = "canary-7f3e91"
 KEY = bytes(range(32))
-KINDS = ("fhir-rest", "fhir-bulk", "ndjson", "bundle", "sql", "csv", "parquet", "sql table")
+KINDS = ("fhir-rest", "fhir-bulk", "ndjson", "bundle", "sql", "omop", "csv", "parquet", "sql table")
 Resource = dict[str, Any]
 
 
@@ -71,6 +72,8 @@ def source_of(kind: str, folder: Path, rows: list[Resource]) -> Iterator[dict[st
             yield {"kind": "files", "path": str(folder)}
         elif kind == "sql":
             yield sql_source(folder, rows)
+        elif kind == "omop":
+            yield omop_source(folder, rows)
         else:
             yield table_source(kind, folder, rows)
 
@@ -96,6 +99,45 @@ def sql_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
     events = {name: f"SELECT {columns} FROM event WHERE kind = '{name}'" for name in ("Encounter", "Observation")}
     people = "SELECT patient, birth, sex FROM person"
     return {"kind": "sql", "url": f"sqlite:///{folder / 'his.db'}", "patients": people, "events": events}
+
+
+def described(rows: list[Resource]) -> set[str]:
+    return {one["id"] for one in rows if one["resourceType"] == "Patient"}
+
+
+def omop_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
+    """Tables of the model, in which a day is written as its midnight."""
+    named = [one.get("subject", {}).get("reference", one["id"]).removeprefix("Patient/") for one in rows]
+    people = {who: number for number, who in enumerate(dict.fromkeys(named), start=2)}
+    made: list[tuple[str, dict[str, object]]] = [
+        ("concept", {"concept_id": 3025315, "vocabulary_id": "LOINC", "concept_code": WEIGHT.partition("|")[2]}),
+        *(("person", {"person_id": people[who], "person_source_value": who}) for who in {*named} - described(rows)),
+    ]
+    for number, one in enumerate(rows):
+        who = people[named[number]]
+        if one["resourceType"] == "Patient":
+            year, month, day = map(int, one["birthDate"].split("-"))
+            born = {"year_of_birth": year, "month_of_birth": month, "day_of_birth": day}
+            made.append(("person", {"person_id": who, **born, "person_source_value": one["id"]}))
+        elif one["resourceType"] == "Encounter":
+            start, end = (one["period"][name].replace("T", " ").removesuffix("Z") for name in ("start", "end"))
+            concept = 9201 if one["class"]["code"] == "IMP" else 9202
+            days = {"visit_start_date": start[:10], "visit_end_date": end[:10]}
+            times = {"visit_start_datetime": f"{start[:10]} {start[11:] or '00:00:00'}", "visit_end_datetime": end}
+            visit = {"visit_occurrence_id": number, "person_id": who, "visit_concept_id": concept}
+            made.append(("visit_occurrence", {**visit, **days, **times}))
+        else:
+            time = {
+                "measurement_date": one["effectiveDateTime"],
+                "measurement_datetime": one["effectiveDateTime"] + " 00:00:00",
+            }
+            row = {"measurement_id": number, "person_id": who, "measurement_concept_id": 3025315, **time}
+            made.append(
+                ("measurement", {**row, "value_as_number": one["valueQuantity"]["value"], "unit_source_value": "kg"})
+            )
+    with closing(sqlite3.connect(folder / "omop.db")) as database:
+        database.executescript(";\n".join(["BEGIN", *model(*made), "COMMIT"]))
+    return {"kind": "omop", "url": f"sqlite:///{folder / 'omop.db'}", "patient": "person_source_value"}
 
 
 def table_source(kind: str, folder: Path, rows: list[Resource]) -> dict[str, Any]:

@@ -34,6 +34,8 @@ AUTH = {
     "basic": "  auth:\n    kind: basic\n    user: {user}\n    password_env: {secret_env}",
     "bearer": "  auth:\n    kind: bearer\n    token_env: {secret_env}",
     "smart-backend": "  auth:\n    kind: smart-backend\n    client_id: {user}\n    key_env: {secret_env}",
+    "client-credentials": "  auth:\n    kind: client-credentials\n    client_id: {user}\n"
+    "    client_secret_env: {secret_env}\n    # scope: https://fhir.example.org/.default\n    # token_url: https://login.example.org/token",
 }
 
 
@@ -41,7 +43,9 @@ class FhirServer(Settings):
     """Address and credentials of a FHIR R4 server."""
 
     base_url: str = Field(description="Address of the server's FHIR endpoint, such as https://fhir.example.org/r4.")
-    auth: AnyAuth = Field(NoAuth(), description="Credentials: kind none, basic, bearer or smart-backend.")
+    auth: AnyAuth = Field(
+        NoAuth(), description="Credentials: kind none, basic, bearer, smart-backend or client-credentials."
+    )
     ca_file: Path | None = Field(None, description="PEM file of the authority that signed the server's certificate.")
     timeout_seconds: float = Field(60, gt=0, description="Longest silence of the server within one request.")
     attempts: int = Field(6, ge=1, le=20, description="Tries of one request before the pull fails.")
@@ -85,10 +89,10 @@ class FhirSource(FhirServer, SourceSettings):
     asks = (
         Question("base_url", "Address of the FHIR endpoint"),
         Question("auth", "How the server knows you", default="none", choices=tuple(AUTH)),
-        Question("user", "User name or client id", when=lambda so_far: so_far["auth"] in ("basic", "smart-backend")),
+        Question("user", "User name or client id", when=lambda so_far: so_far["auth"] not in ("none", "bearer")),
         Question(
             "secret_env",
-            "Environment variable with the password, token or key",
+            "Environment variable with the password, token, key or client secret",
             when=lambda so_far: so_far["auth"] != "none",
         ),
     )

@@ -1,19 +1,17 @@
-"""Who we are to a FHIR server: nobody, a user with a password, a fixed token, or a SMART backend service.
+"""Who we are to a FHIR server: nobody, a password, a fixed token, a SMART backend service, or a client with a secret.
 
-A backend service proves itself with a JWT signed by its private key (RS384 or ES384) and gets a token that lives for
-minutes; it is renewed before it expires, and once more when the server refuses it.
+A backend service proves itself with a JWT signed by its private key (RS384 or ES384). It and a client with a secret
+get a token that lives for minutes; it is renewed before it expires, and once more when the server refuses it.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -22,22 +20,13 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import Field, model_validator
 
 from spinney.base import Settings
-from spinney.connectors.fhir.http import Anonymous, Auth, Http, host_of, parse_object
+from spinney.connectors.fhir.client_secret import ClientCredentialsAuth, ClientSecret
+from spinney.connectors.fhir.http import Anonymous, Auth, Http
+from spinney.connectors.fhir.tokens import FetchedToken, from_environment, refuse_clear_text
 from spinney.errors import SourceFailed
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 ASSERTION_SECONDS = 240  # SMART allows five minutes; the rest is for clocks that differ
-SHORTEST_TOKEN = 300.0  # assumed where the server does not say how long a token lives
-OAUTH_ERRORS = frozenset(
-    {
-        "invalid_request",
-        "invalid_client",
-        "invalid_grant",
-        "unauthorized_client",
-        "unsupported_grant_type",
-        "invalid_scope",
-    }
-)
 
 
 class NoAuth(Settings):
@@ -79,7 +68,7 @@ class SmartAuth(Settings):
         return self
 
 
-AnyAuth = Annotated[NoAuth | BasicAuth | BearerAuth | SmartAuth, Field(discriminator="kind")]
+AnyAuth = Annotated[NoAuth | BasicAuth | BearerAuth | SmartAuth | ClientCredentialsAuth, Field(discriminator="kind")]
 
 
 class FixedHeader:
@@ -95,54 +84,25 @@ class FixedHeader:
         return False
 
 
-class SmartBackend:
-    """Fetches, keeps and renews the token of a backend service."""
+class SignedAssertion:
+    """A JWT that only the holder of the private key can make."""
 
     kind = "smart-backend"
+    advice = "client_id, key_id, that the public key is registered there, and this machine's clock"
 
-    def __init__(self, settings: SmartAuth, base_url: str, anonymous: Callable[[], Http]) -> None:
-        self._settings, self._base_url, self._anonymous = settings, base_url, anonymous
+    def __init__(self, settings: SmartAuth) -> None:
+        self._settings = settings
         self._key, self._algorithm, self._key_id = load_key(settings)
-        self._token_url = settings.token_url
-        self._token, self._good_until = "", 0.0
 
-    def headers(self) -> Mapping[str, str]:
-        if time.monotonic() >= self._good_until:
-            self._fetch()
-        return {"Authorization": f"Bearer {self._token}"}
-
-    def renew(self) -> bool:
-        self._good_until = 0.0
-        return True
-
-    def _fetch(self) -> None:
-        with self._anonymous() as http:
-            url = self._token_url = self._token_url or self._discover(http)
-            refuse_clear_text(url, "the token endpoint")
-            answer = http.send("POST", url, "token", form=lambda: self._form(url), accept=(200, 400, 401))
-        granted = parse_object(answer.body, f"{host_of(url)}: the token endpoint does not answer with JSON")
-        token = granted.get("access_token")
-        if answer.status != 200 or not isinstance(token, str) or not token:
-            raise SourceFailed(_no_token(url, granted))
-        lives = granted.get("expires_in")
-        seconds = float(lives) if isinstance(lives, int | float) and lives > 0 else SHORTEST_TOKEN
-        self._token = token
-        self._good_until = time.monotonic() + seconds - min(60.0, seconds / 5)
-
-    def _discover(self, http: Http) -> str:
-        where = f"{self._base_url}/.well-known/smart-configuration"
-        offered = http.json(where, "smart-configuration (or set token_url)")
-        url = offered.get("token_endpoint")
-        if not isinstance(url, str) or urlsplit(url).scheme not in ("https", "http"):
-            raise SourceFailed(f"{host_of(where)}: smart-configuration names no token_endpoint; set token_url")
+    def fits(self, offered: Mapping[str, Any], host: str) -> None:
         algorithms = offered.get("token_endpoint_auth_signing_alg_values_supported")
         if isinstance(algorithms, list) and self._algorithm not in algorithms:
-            raise SourceFailed(
-                f"{host_of(where)}: accepts no {self._algorithm} keys; register the other kind (RSA or EC)"
-            )
-        return url
+            raise SourceFailed(f"{host}: accepts no {self._algorithm} keys; register the other kind (RSA or EC)")
 
-    def _form(self, url: str) -> dict[str, str]:
+    def headers(self) -> Mapping[str, str]:
+        return {}
+
+    def form(self, url: str) -> Mapping[str, str]:
         now = int(time.time())
         me = self._settings.client_id
         claims = {
@@ -162,9 +122,7 @@ class SmartBackend:
         }
 
 
-def authorise(
-    settings: NoAuth | BasicAuth | BearerAuth | SmartAuth, base_url: str, anonymous: Callable[[], Http]
-) -> Auth:
+def authorise(settings: AnyAuth, base_url: str, anonymous: Callable[[], Http]) -> Auth:
     """The credentials that the settings name; `anonymous` opens a client without any, for fetching tokens."""
     if isinstance(settings, NoAuth):
         return Anonymous()
@@ -174,7 +132,8 @@ def authorise(
         return FixedHeader("basic", "Basic " + base64.b64encode(pair.encode()).decode())
     if isinstance(settings, BearerAuth):
         return FixedHeader("bearer", f"Bearer {from_environment(settings.token_env)}")
-    return SmartBackend(settings, base_url, anonymous)
+    proof = SignedAssertion(settings) if isinstance(settings, SmartAuth) else ClientSecret(settings)
+    return FetchedToken(proof, settings.token_url, base_url, anonymous)
 
 
 def load_key(settings: SmartAuth) -> tuple[Any, str, str | None]:
@@ -202,28 +161,3 @@ def load_key(settings: SmartAuth) -> tuple[Any, str, str | None]:
     if isinstance(key, EllipticCurvePrivateKey) and key.curve.name == "secp384r1":
         return key, "ES384", key_id
     raise SourceFailed(f"{where}: SMART needs a private RSA key from 2048 bits (RS384) or EC P-384 (ES384)")
-
-
-def from_environment(name: str) -> str:
-    value = os.environ.get(name, "")
-    if not value:
-        raise SourceFailed(f"the environment variable {name} is not set; it should hold a secret of the FHIR source")
-    return value
-
-
-def refuse_clear_text(url: str, what: str) -> None:
-    """Credentials travel over TLS, except to this very machine."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-        raise SourceFailed(f"{host_of(url)}: credentials are only sent over https; change {what}")
-
-
-def _no_token(url: str, granted: Mapping[str, Any]) -> str:
-    error = granted.get("error")
-    named = f" ({error})" if isinstance(error, str) and error in OAUTH_ERRORS else ""
-    if error == "invalid_scope":
-        return f"{host_of(url)}: no token{named}; check scope (system/*.read or system/*.rs)"
-    return (
-        f"{host_of(url)}: no token{named}; check client_id, key_id, that the public key is registered there, "
-        "and this machine's clock"
-    )

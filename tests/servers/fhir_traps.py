@@ -6,6 +6,7 @@ asked is in `server.requests`.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import ssl
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
 
 import jwt
 
@@ -76,6 +77,10 @@ class FhirTraps:
     requests_per_token: int | None = None
     lives: int = 300
     algorithms: tuple[str, ...] = ("RS384", "ES384")
+    clients: dict[str, str] = field(default_factory=dict)  # id -> secret; with keys or clients a token is needed
+    methods: tuple[str, ...] | None = ("client_secret_basic", "client_secret_post")
+    scopes: tuple[str, ...] = ()  # those that a client may ask for; empty: any
+    token_answer: Json = field(default_factory=dict)  # written over what the token endpoint answers
 
     # traps of the export
     polls: int = 1
@@ -109,6 +114,7 @@ class FhirTraps:
         self.exports: dict[str, Json] = {}
         self.tokens: dict[str, int] = {}
         self.jtis: set[str] = set()
+        self.forms: list[dict[str, str]] = []
         self.downloads: dict[str, int] = {}
         self.lock = threading.Lock()
         for resource in self.resources:
@@ -196,9 +202,13 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/fhir/.well-known/smart-configuration":
             algorithms = list(self.traps.algorithms)
             token = {"token_endpoint": f"{self.traps.token_host or self.traps.origin}/token"}
+            if self.traps.methods is not None:
+                token["token_endpoint_auth_methods_supported"] = list(self.traps.methods)
             return self._json({**token, "token_endpoint_auth_signing_alg_values_supported": algorithms})
         if path == "/token":
-            return self._token(dict(parse_qsl(body.decode())))
+            form = dict(parse_qsl(body.decode()))
+            self.traps.forms.append(form)
+            return self._token(form) if "client_assertion" in form else self._token_of_client(form)
         if path.startswith("/files/"):
             return self._file(path.removeprefix("/files/"))
         if not self._known():
@@ -229,7 +239,7 @@ class Handler(BaseHTTPRequestHandler):
     # authorisation
 
     def _known(self) -> bool:
-        if not self.traps.keys:
+        if not self.traps.keys and not self.traps.clients:
             return True
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         left = self.traps.tokens.get(token, 0)
@@ -247,9 +257,34 @@ class Handler(BaseHTTPRequestHandler):
         except (jwt.PyJWTError, KeyError, AssertionError):
             return self._json({"error": "invalid_client", "error_description": "secret text"}, 400)
         self.traps.jtis.add(claims["jti"])
-        token = f"token-{len(self.traps.jtis)}"
+        return self._grant()
+
+    def _token_of_client(self, form: dict[str, str]) -> None:
+        """https://www.rfc-editor.org/rfc/rfc6749: 2.3.1 (who), 4.4.2 (what is asked), 5.1 and 5.2 (the answers)."""
+        kind, _, pair = self.headers.get("Authorization", "").partition(" ")
+        told = base64.b64decode(pair).decode().split(":", 1) if kind == "Basic" else []
+        in_header = [unquote_plus(word) for word in told]
+        in_form = [form[name] for name in ("client_id", "client_secret") if name in form]
+        method = "client_secret_basic" if in_header else "client_secret_post"
+        if in_header and len(in_form) == 2:
+            return self._json({"error": "invalid_request"}, 400)  # one way at a time
+        who = in_header or in_form
+        known = len(who) == 2 and self.traps.clients.get(who[0]) == who[1]
+        if not known or (self.traps.methods is not None and method not in self.traps.methods):
+            challenge = {"WWW-Authenticate": "Basic"} if in_header else {}
+            return self._json({"error": "invalid_client", "error_description": "secret text"}, 401, challenge)
+        if form.get("grant_type") != "client_credentials":
+            return self._json({"error": "unsupported_grant_type"}, 400)
+        if self.traps.scopes and form.get("scope") not in self.traps.scopes:
+            return self._json({"error": "invalid_scope", "error_description": "secret text"}, 400)
+        return self._grant()
+
+    def _grant(self) -> None:
+        token = f"token-{len(self.traps.tokens) + 1}"
         self.traps.tokens[token] = self.traps.requests_per_token or 10**9
-        return self._json({"access_token": token, "token_type": "bearer", "expires_in": self.traps.lives})
+        granted = {"access_token": token, "token_type": "bearer", "expires_in": self.traps.lives}
+        never_kept = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+        return self._json(granted | self.traps.token_answer, 200, never_kept)
 
     # search
 

@@ -19,6 +19,7 @@ ANSWERS = {
     "rest": {**FHIR, "auth": "none"},
     "bulk": {**FHIR, "kind": "fhir-bulk", "auth": "smart-backend", "user": "our-client", "secret_env": "FHIR_KEY"},
     "basic": {**FHIR, "auth": "basic", "user": 'o\'brien "the": #1', "secret_env": "FHIR_PASSWORD"},
+    "client": {**FHIR, "auth": "client-credentials", "user": "our-client", "secret_env": "FHIR_CLIENT_SECRET"},
     "bearer": {**FHIR, "auth": "bearer", "secret_env": "FHIR_TOKEN"},
 }
 

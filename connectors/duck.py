@@ -15,23 +15,19 @@ ROWS_AT_ONCE = 65_536  # that wait in memory for their bucket, per thread; by de
 
 # AT TIME ZONE 'UTC' and reference[9:] would mean the same as epoch_us and substr, and take twice as long
 MACROS = """
-CREATE TEMP MACRO moment(t) AS (
-    CASE WHEN t >= '0' AND t < ':' THEN make_timestamp(epoch_us(
-        try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE t END AS TIMESTAMPTZ)
-    )) END
+CREATE TEMP MACRO zoned(t) AS (
+    try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE t END AS TIMESTAMPTZ)
 );
+CREATE TEMP MACRO moment(t) AS (CASE WHEN t >= '0' AND t < ':' THEN make_timestamp(epoch_us(zoned(t))) END);
 CREATE TEMP MACRO calendar_day(t) AS (
     try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE left(t, 10) END AS DATE)
 );
 CREATE TEMP MACRO vague(t) AS (t IS NOT NULL AND length(t) IN (4, 7));
-CREATE TEMP MACRO day_end(t) AS (
-    CASE WHEN vague(t) THEN NULL
-    WHEN length(t) = 10 THEN moment(t) + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND ELSE moment(t) END
-);
+CREATE TEMP MACRO local_day(m) AS (CAST(m AT TIME ZONE 'UTC' AS DATE));
 CREATE TEMP MACRO known_from(t) AS (
-    CASE length(t) WHEN 4 THEN moment(t) + INTERVAL 1 YEAR - INTERVAL 1 MICROSECOND
-    WHEN 7 THEN moment(t) + INTERVAL 1 MONTH - INTERVAL 1 MICROSECOND
-    WHEN 10 THEN moment(t) + INTERVAL 1 DAY - INTERVAL 1 MICROSECOND ELSE moment(t) END
+    CASE WHEN length(t) NOT IN (4, 7, 10) THEN moment(t) WHEN t >= '0' AND t < ':' THEN make_timestamp(epoch_us(
+        zoned(t) + CASE length(t) WHEN 4 THEN INTERVAL 1 YEAR WHEN 7 THEN INTERVAL 1 MONTH ELSE INTERVAL 1 DAY END
+    ) - 1) END
 );
 CREATE TEMP MACRO is_date(t) AS (length(t) <= 10);
 CREATE TEMP MACRO broken(t) AS (t IS NOT NULL AND moment(t) IS NULL);

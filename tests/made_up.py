@@ -132,7 +132,7 @@ def staged(folder: Path, *lines: Any, kind: str = "Observation", timezone: str =
         result = stage(bench, Pulled({kind: (source,)}), folder)
         path = result.patients or result.events[kind]
         columns = (
-            "patient, birth, sex, died"
+            "patient, birth, sex, died, died_that_day"
             if kind == "Patient"
             else 'patient, code, "time", "until", recorded, value, text, unit'
         )

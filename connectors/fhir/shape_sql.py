@@ -58,7 +58,9 @@ PATIENT_MEMBERS = {
     "deceasedBoolean": "BOOLEAN",
 }
 NO_TEXT = "NULL::VARCHAR"
-NO_VALUE = f"nth := 0, number := {NO_TEXT}, unit := {NO_TEXT}, comparator := {NO_TEXT}, words := {NO_TEXT}"
+NO_VALUE = (
+    f"nth := 0, number := {NO_TEXT}, unit := {NO_TEXT}, comparator := {NO_TEXT}, words := {NO_TEXT}, again := false"
+)
 
 
 def columns(shape: Shape) -> dict[str, str]:
@@ -168,10 +170,11 @@ def _valued(codings: str, nth: str, at: str) -> str:
     unit = f"coalesce({quantity}.code, {quantity}.unit)"
     same = f"nth := CAST({nth} AS INTEGER), number := {number}, unit := {unit}, comparator := {quantity}.comparator"
     words = f"coalesce({_code(f'{concept}.coding[1]')}, {concept}.text, {at}valueString)"
-    alone = _coded(codings, f"{same}, words := {words}")
-    of_each = f"[{_code('it')} for it in {concept}.coding]"
-    several = f"flatten([{_coded(codings, f'{same}, words := word')} for word in {of_each}])"
-    return f"CASE WHEN len({concept}.coding) > 1 THEN {several} ELSE {alone} END"
+    alone = _coded(codings, f"{same}, words := {words}, again := false")
+    of_each = f"list_append([{_code('it')} for it in {concept}.coding], {concept}.text)"
+    several = f"flatten([{_coded(codings, f'{same}, words := word, again := nth_word > 1')} for word, nth_word in "
+    several += f"list_filter({of_each}, lambda said: said IS NOT NULL)])"
+    return f"CASE WHEN len({concept}.coding) > 0 THEN {several} ELSE {alone} END"
 
 
 def _coded(codings: str, same: str) -> str:

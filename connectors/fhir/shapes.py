@@ -42,8 +42,10 @@ class Shape:
     """Says what it was by a Medication, too: contained or by reference, with its ingredients."""
     encounter: tuple[str, ...] = ()
     """Where the encounter is named within which it happened."""
+    known_at_its_end: bool = False
+    """What lasts is known when it is over, as a result is; other things are known as soon as they begin."""
     dated_by_encounter: bool = False
-    """Without time and recorded it begins with its encounter and is known when that has ended."""
+    """Without time and recorded it is of the moment at which its encounter ended, and known from then on."""
     parent: tuple[str, ...] = ()
     discharge: tuple[str, ...] = ()
     older: tuple[str, ...] = ()
@@ -84,6 +86,7 @@ SHAPES = {
         time=("effectiveDateTime", "effectivePeriod.start"),
         until=("effectivePeriod.end",),
         recorded=("issued",),
+        known_at_its_end=True,
         never={"status": NO_RESULT},  # valueset-diagnostic-report-status.html: registered has no result yet
         older=("context", "codedDiagnosis"),
     ),
@@ -169,6 +172,7 @@ SHAPES = {
         time=("effectiveDateTime", "effectivePeriod.start", "effectiveInstant"),
         until=("effectivePeriod.end",),
         recorded=("issued",),
+        known_at_its_end=True,  # observation.html#Observation.effective: the period that the value is about
         never={
             "status": NO_RESULT,  # valueset-observation-status.html
             "dataAbsentReason": ("not-performed",),  # valueset-data-absent-reason.html
@@ -189,7 +193,17 @@ SHAPES = {
 }
 
 # Words that a row of a database may have as its status, whatever its kind, to say that nothing happened.
-ALWAYS_NEVER = ("cancelled", "draft", "entered-in-error", "not-done", "planned", "proposed", "refuted", DO_NOT)
+ALWAYS_NEVER = (
+    "cancelled",
+    "differential",
+    "draft",
+    "entered-in-error",
+    "not-done",
+    "planned",
+    "proposed",
+    "refuted",
+    DO_NOT,
+)
 
 
 def never_happened(kind: str) -> tuple[str, ...]:

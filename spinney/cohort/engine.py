@@ -14,10 +14,11 @@ from dataclasses import dataclass
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
-from spinney.cohort.population import find_rows, horizon_of, interval, is_chosen
+from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen
 from spinney.cohort.recipes import definition_of, event_features, label_events
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text
@@ -45,6 +46,7 @@ STATISTICS = {
     "days-since": f"epoch_us(any_value(i.prediction) - max(r.time)) / {_DAY}",
 }
 WORD_STATISTICS = {"last": f'arg_max(r."text", {_WORD_ORDER})', "first": f'arg_min(r."text", {_WORD_ORDER})'}
+COMPETING = "died before the outcome could happen"
 NOT_ELIGIBLE = "without a value that makes eligible"
 NOT_FIRST = "not the patient's first that is eligible"
 LARGEST_TABLE = 256 << 20
@@ -117,6 +119,9 @@ def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
         first = _firsts(rows, kept)
         _note_late(bench, rows, kept & ~first, NOT_FIRST)
         kept = first
+    untold = pc.and_(rows["ripe"], pc.is_null(rows["label"])).to_numpy()
+    _note_late(bench, rows, kept & untold, COMPETING)
+    kept = kept & ~untold
     return pa.table(columns).filter(pa.array(kept))
 
 
@@ -132,9 +137,9 @@ def _firsts(rows: pa.Table, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _note_late(bench: duckdb.DuckDBPyConnection, rows: pa.Table, out: NDArray[np.bool_], reason: str) -> None:
     """Note which rows are left out for a reason that shows only once they have values."""
     if out.any():
-        bench.register("gone", rows.select(["row"]).filter(pa.array(out)))
-        bench.execute(f"INSERT INTO late SELECT row, {text(reason)} FROM gone")
-        bench.unregister("gone")
+        bench.register("late_rows", rows.select(["row"]).filter(pa.array(out)))
+        bench.execute(f"INSERT INTO late SELECT row, {text(reason)} FROM late_rows")
+        bench.unregister("late_rows")
 
 
 def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[list[int]]:
@@ -164,8 +169,9 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
     An event is one reading of a feature, however many of its codes and coded values the feature names.
     """
     joined = " UNION ALL ".join(
-        f"SELECT e.*, f.feature, f.takes, f.counting FROM event e JOIN choice f ON f.kind = e.kind AND {by_code} "
-        f"WHERE f.feature IN ({_numbers(chunk)}) AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
+        "SELECT e.*, f.feature, f.takes, f.counting, f.bounds FROM event e "
+        f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE f.feature IN ({_numbers(chunk)}) "
+        "AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
         "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status))"
         for by_code in ("f.code = e.code", "f.code IS NULL")
     )
@@ -173,16 +179,16 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
         f"""
         CREATE OR REPLACE TEMP TABLE reading AS
         WITH met AS ({joined}), meant AS (
-            SELECT m.feature, event, patient, "time", counting,
+            SELECT m.feature, event, patient, "time", counting, place,
                 CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
-                CASE takes WHEN 'number' THEN "value" * factor + shift
+                CASE takes WHEN 'number' THEN CASE WHEN bounds OR comparator IS NULL THEN "value" * factor + shift END
                     WHEN 'days' THEN lasted END AS "value",
-                CASE takes WHEN 'text' THEN coalesce(category, "text") END AS "text"
+                CASE takes WHEN 'text' THEN "text" END AS "text", category
             FROM met m LEFT JOIN converted c ON c.feature = m.feature AND c.unit = coalesce(m.unit, '')
             LEFT JOIN meaning s ON s.feature = m.feature AND s.word = m.text
         )
         SELECT feature, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
-            min("value") AS "value", min("text") AS "text"
+            min("value") AS "value", coalesce(arg_min(category, (place, category)), min("text")) AS "text"
         FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL GROUP BY feature, event
         """
     )
@@ -216,11 +222,16 @@ def _compute_statistics(bench: duckdb.DuckDBPyConnection, study: Study, chunk: l
 
 
 def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
-    """Fill `yes` with the rows whose outcome happens within the horizon after prediction time."""
+    """Fill `yes` with the rows whose outcome happens within the horizon after prediction time.
+
+    `gone` are those who die within it: if nothing else happened before, the outcome could not.
+    """
     label = study.label.source
     end = f"i.prediction + {interval(horizon_of(study))}"
+    dead = f"SELECT row FROM row i WHERE {dead_by(end)}"
+    bench.execute(f"CREATE OR REPLACE TEMP TABLE gone AS {dead}")
     if label is None or label.outcome == "death":
-        rows = f"SELECT i.row FROM row i WHERE i.died > i.prediction AND i.died <= {end}"
+        rows = dead
     else:
         chosen = is_chosen(label_events(label, definition_of(study)))
         rows = (
@@ -233,9 +244,13 @@ def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
 def _frame_of(study: Study) -> str:
     """SQL for what a row has beside its figures."""
     yes, no = label_words(study.label.positive)
+    label = study.label.source
+    unknown = "row IN (SELECT row FROM gone)" if label is not None and label.competing == "exclude" else "false"
     return f"""
         SELECT row, patient, nth, index_time, CAST(age AS DOUBLE) AS age, sex,
-            CASE WHEN ripe THEN CASE WHEN row IN (SELECT row FROM yes) THEN {yes} ELSE {no} END END AS label, ripe
+            CASE WHEN ripe THEN
+                CASE WHEN row IN (SELECT row FROM yes) THEN {yes} WHEN {unknown} THEN NULL ELSE {no} END END AS label,
+            ripe
         FROM row ORDER BY row"""
 
 

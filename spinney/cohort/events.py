@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -169,9 +169,10 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
         SELECT * EXCLUDE (parts), unnest(parts) AS part, generate_subscripts(parts, 1) AS place FROM timed
     ), counted AS (SELECT *, part.number AS number, finite(part.number) AS "value" FROM spread)
     SELECT CASE part.nth WHEN 0 THEN key(id) ELSE hash(id, part.nth) END AS event, patient, {text(kind)} AS kind,
-        part.code, "time", "until", lasted, recorded, known, end_known, "value", part.comparator,
-        part.words AS "text", part.unit, status, {of_encounter[0]} AS "class", encounter, parent,
-        {of_encounter[1]} AS discharge, key(id) AS id, updated, try_cast(version AS BIGINT) AS version, place,
+        part.code, "time", "until", ended, lasted, recorded, known, end_known, "value",
+        {_BOUND.format("part.comparator")}, part.words AS "text", part.again, part.unit, status,
+        {of_encounter[0]} AS "class", encounter, parent, {of_encounter[1]} AS discharge, key(id) AS id, updated,
+        try_cast(version AS BIGINT) AS version, place,
         CASE {_envelope_reasons(kind)} WHEN older THEN {text(OLDER)}
             WHEN drug_key IS NULL AND part.code IS NULL AND starts_with(drug_reference, '#') IS false
                 THEN 'its Medication is not there'
@@ -180,6 +181,7 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
     """
 
 
+_BOUND = "nullif(nullif({}, ''), '=') AS comparator"
 DATED = tuple(kind for kind, shape in SHAPES.items() if shape.dated_by_encounter)
 _STAYS = "LEFT JOIN stay ON stay.encounter_event = encounter AND time_text IS NULL AND recorded_text IS NULL"
 
@@ -190,21 +192,21 @@ def _moments(shape: Shape) -> str:
     An end that is written as a day lies at the end of that day. What was entered before it happened is not known to
     have happened before its own time.
     """
-    known = (
-        "CASE WHEN known_from(recorded_text) >= moment(time_text) THEN known_from(recorded_text) "
-        "ELSE known_from(time_text) END"
-    )
+    end = ", known_from(until_text)" if shape.known_at_its_end else ""
+    told = f"greatest(known_from(time_text){end})"
+    known = f"CASE WHEN known_from(recorded_text) >= moment(time_text) THEN known_from(recorded_text) ELSE {told} END"
     began = "moment(time_text)"
     if shape.dated_by_encounter:
-        known, began = f"CASE WHEN time_text IS NULL THEN ended ELSE {known} END", f"coalesce({began}, began)"
+        known, began = f"CASE WHEN time_text IS NULL THEN stay_known ELSE {known} END", f"coalesce({began}, stay_end)"
     return f"""
-            {began} AS "time", known_from(until_text) AS "until", moment(recorded_text) AS recorded,
+            {began} AS "time", known_from(until_text) AS "until", moment(until_text) AS ended,
+            moment(recorded_text) AS recorded,
             {known} AS known, greatest({known}, known_from(until_text)) AS end_known, {_LASTED} AS lasted"""
 
 
 # in days; whole ones where either end is a day
 _LASTED = """CASE WHEN is_date(time_text) OR is_date(until_text)
-                THEN CAST(date_diff('day', calendar_day(time_text), calendar_day(until_text)) AS DOUBLE)
+                THEN CAST(date_diff('day', local_day(moment(time_text)), local_day(moment(until_text))) AS DOUBLE)
                 ELSE epoch_us(moment(until_text) - moment(time_text)) / 86400e6 END"""
 
 
@@ -228,9 +230,13 @@ _EVENT_REASONS = f"""
             WHEN number IS NOT NULL AND "value" IS NULL THEN {text(NOT_A_NUMBER)}"""
 
 
+# A year or a month is too little to compare a death with; a day is compared with days.
+_DIED = """CASE WHEN NOT vague({at}) THEN moment({at}) END AS died, length({at}) = 10 AS died_that_day"""
+
+
 def _patients_from_fhir(resources: str) -> str:
     return f"""
-    SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, day_end(deceasedDateTime) AS died,
+    SELECT id AS patient, calendar_day(birthDate) AS birth, gender AS sex, {_DIED.format(at="deceasedDateTime")},
         coalesce(deceasedBoolean, false) AND deceasedDateTime IS NULL OR vague(deceasedDateTime) AS died_undated,
         key(id) AS id, moment(meta.lastUpdated) AS updated, try_cast(meta.versionId AS BIGINT) AS version, 1 AS place,
         CASE {_envelope_reasons("Patient")}
@@ -247,16 +253,22 @@ def _from_tables(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Pa
     source = f"read_parquet([{text_list(files)}], union_by_name = true, filename = true, file_row_number = true)"
     there = {row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     wanted = PATIENT_COLUMNS if kind == "Patient" else EVENT_COLUMNS
+    shape = SHAPES.get(kind, Shape("", (), ()))
+    instead = {"time": "recorded"} if {*shape.time} & {*shape.recorded} else {}
     read = ", ".join(
-        f"CAST({name(column) if column in there else 'NULL'} AS VARCHAR) AS {name(_READ_AS.get(column, column))}"
+        f"{_as_text(column, instead.get(column, ''), there)} AS {name(_READ_AS.get(column, column))}"
         for column in wanted
     )
     if kind == "Patient":
-        return _PATIENT_ROWS.format(read=read, source=source)
-    shape = SHAPES.get(kind, Shape("", (), ()))
+        return _PATIENT_ROWS.format(read=read, source=source, died=_DIED.format(at="row.died"))
     stays = _STAYS if shape.dated_by_encounter else ""
-    words = {"read": read, "source": source, "kind": text(kind), "stays": stays}
+    words = {"read": read, "source": source, "kind": text(kind), "stays": stays, "bound": _BOUND.format("comparator")}
     return _EVENT_ROWS.format(**words, moments=_moments(shape), reasons=_EVENT_REASONS)
+
+
+def _as_text(column: str, instead: str, there: Collection[str]) -> str:
+    found = [f"CAST({name(one)} AS VARCHAR)" for one in (column, instead) if one in there]
+    return f"coalesce({', '.join(found)})" if found else "NULL::VARCHAR"
 
 
 _READ_AS = {
@@ -276,18 +288,19 @@ _EVENT_ROWS = """
     ), timed AS (
         SELECT *, {moments}, moment(updated_text) AS updated, finite(number) AS "value" FROM row {stays}
     )
-    SELECT coalesce(key(id), row_itself) AS event, patient, {kind} AS kind, code, "time", "until", lasted, recorded,
-        known, end_known, "value", comparator, "text", unit, status, "class", encounter, parent, discharge,
-        key(id) AS id, updated, NULL::BIGINT AS version, 1 AS place, CASE {reasons} END AS reason, content
+    SELECT coalesce(key(id), row_itself) AS event, patient, {kind} AS kind, code, "time", "until", ended, lasted,
+        recorded, known, end_known, "value", {bound}, "text", false AS again, unit, status, "class",
+        encounter, parent, discharge, key(id) AS id, updated, NULL::BIGINT AS version, 1 AS place,
+        CASE {reasons} END AS reason, content
     FROM timed
     """
 _PATIENT_ROWS = """
     WITH row AS (SELECT {read} FROM {source})
-    SELECT patient, calendar_day(birth) AS birth, sex, day_end(died) AS died, vague(died) AS died_undated,
+    SELECT patient, calendar_day(birth) AS birth, sex, {died}, vague(row.died) AS died_undated,
         key(patient) AS id, NULL::TIMESTAMP AS updated, NULL::BIGINT AS version, 1 AS place,
         CASE WHEN patient IS NULL THEN 'no id'
             WHEN birth IS NOT NULL AND calendar_day(birth) IS NULL THEN 'broken date'
-            WHEN broken(died) THEN 'broken date'
+            WHEN broken(row.died) THEN 'broken date'
         END AS reason
     FROM row
     """

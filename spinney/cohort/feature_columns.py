@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import duckdb
@@ -24,22 +25,48 @@ def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, 
     """Small tables that say which event belongs to which feature, and how its value is made."""
     features = event_features(study).items()
     choice = [
-        (place, one.kind, code, list(one.classes), list(one.statuses), one.value, one.statistic in COUNTING)
+        (
+            place,
+            one.kind,
+            code,
+            list(one.classes),
+            list(one.statuses),
+            one.value,
+            one.statistic in COUNTING,
+            one.censored == "bound",
+        )
         for place, one in features
         for code in dict.fromkeys(one.codes) or [None]
     ]
-    names = ("feature", "kind", "code", "classes", "statuses", "takes", "counting")
+    names = ("feature", "kind", "code", "classes", "statuses", "takes", "counting", "bounds")
     words = pa.list_(pa.string())
-    _put(bench, "choice", names, (pa.int32(), pa.string(), pa.string(), words, words, pa.string(), pa.bool_()), choice)
+    _put(
+        bench,
+        "choice",
+        names,
+        (pa.int32(), pa.string(), pa.string(), words, words, pa.string(), pa.bool_(), pa.bool_()),
+        choice,
+    )
     spans = [
         (place, None if one.window is None else int(length(one.window).total_seconds())) for place, one in features
     ]
     _put(bench, "span", ("feature", "back"), (pa.int32(), pa.int64()), spans)
-    meanings = [(place, word, category) for place, one in features for word, category in one.meaning.items()]
+    meanings = [
+        (place, word, category)
+        for place, one in features
+        if one.value == "text"
+        for word, category in _meaning(one, study.features[place].categories or ()).items()
+    ]
     _put(bench, "meaning", ("feature", "word", "category"), (pa.int32(), pa.string(), pa.string()), meanings)
     by_unit = [(place, unit or "", by.factor, by.offset) for place, unit, by in dict.fromkeys(relevant.conversions)]
     types = (pa.int32(), pa.string(), pa.float64(), pa.float64())
     _put(bench, "converted", ("feature", "unit", "factor", "shift"), types, by_unit)
+
+
+def _meaning(source: EventFeature, categories: Collection[str]) -> dict[str, str]:
+    """Category by the words that mean it; a category means itself unless the study says otherwise."""
+    every = {**{word: word for word in categories}, **source.meaning}
+    return {word: category for word, category in every.items() if not categories or category in categories}
 
 
 def _put(

@@ -22,6 +22,7 @@ from spinney.study.definition import COUNTING, EventFeature, Events
 from spinney.study.study import Study
 
 FUTURE, DID_NOT, NO_NUMBER = "in the future", "did not happen", "no number"
+ONLY_A_BOUND = "only a bound, such as < 5"
 OTHER_CLASS, OTHER_STATUS = "another class", "another status"
 SHORT_NAMES = {
     "http://loinc.org": "LOINC",
@@ -55,6 +56,8 @@ class Group(NamedTuple):
     lost: str | None
     events: int
     values: int
+    bounds: int
+    """Values with a comparator."""
     unrecorded: int
 
 
@@ -63,7 +66,8 @@ def grouped(bench: duckdb.DuckDBPyConnection, kinds: Iterable[str]) -> list[Grou
     groups: list[Group] = []
     for events in kinds:
         rows = bench.execute(
-            f'SELECT kind, code, unit, status, "class", lost, count(*), count("value"), count(*) - count(recorded) '
+            f'SELECT kind, code, unit, status, "class", lost, count(*), count("value"), '
+            'count("value") FILTER (comparator IS NOT NULL), count(*) - count(recorded) '
             f"FROM ({events}) GROUP BY ALL ORDER BY ALL"
         ).fetchall()
         groups += [Group(*row) for row in rows]
@@ -140,16 +144,20 @@ class Losses:
             for group in mine:
                 if group.lost or _other(source, group):
                     continue
+                values = group.values
                 if not counted and group.values < group.events:
                     _move(lost, NO_NUMBER, group.events - group.values)
+                if not counted and source.censored == "exclude":
+                    _move(lost, ONLY_A_BOUND, group.bounds)
+                    values -= group.bounds
                 outcome = Conversion() if target is None else conversion(group.unit, target, source.molar_mass)
-                if not group.values:
+                if not values:
                     continue
                 if isinstance(outcome, Conversion):
                     conversions.append((place, group.unit, outcome))
                 else:
-                    wrong[group.kind, group.code, group.unit, target or "", outcome] += group.values
-                    _move(lost, outcome, group.values)
+                    wrong[group.kind, group.code, group.unit, target or "", outcome] += values
+                    _move(lost, outcome, values)
             problems |= wrong  # of two features that ask for the same values the larger count stays
             self._report.found[name] = lost.pop("")
             self._report.lost.update({(name, reason): count for reason, count in lost.items() if count})

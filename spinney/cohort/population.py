@@ -29,7 +29,7 @@ def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study:
         f"""
         CREATE OR REPLACE TEMP TABLE entry AS
         SELECT o.*, o.index_time + {interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
-            p.patient IS NULL AS stranger, date_sub('year', p.birth, CAST(o.index_time AS DATE)) AS age,
+            p.patient IS NULL AS stranger, date_sub('year', p.birth, local_day(o.index_time)) AS age,
             row_number() OVER () AS row
         FROM opening o LEFT JOIN person p ON p.patient = o.patient
         """
@@ -107,7 +107,7 @@ def _reasons(relevant: SelectedEvents, study: Study) -> Iterator[tuple[str, str]
     cohort = definition_of(study)
     rules = cohort.eligible
     if cohort.since:
-        yield "before the first day of the study", f"index_time < DATE {text(cohort.since)}"
+        yield "before the first day of the study", f"local_day(index_time) < DATE {text(cohort.since)}"
     if rules.only == "first":
         yield "not the patient's first", "nth > 1"
     if rules.age:
@@ -122,8 +122,23 @@ def _reasons(relevant: SelectedEvents, study: Study) -> Iterator[tuple[str, str]
         yield rule.reason, f"row {word} (SELECT row FROM past WHERE rule = {number})"
     if study.label.source and study.label.source.outcome == "death":
         yield "died, but not known when", "died_undated"
-    yield "died before prediction time", "died <= prediction"
+    yield "died before prediction time", _dead_at(study)
     yield "prediction time not reached", f"prediction > {timestamp(relevant.watermark)}"
+
+
+def dead_by(moment: str, at: str = "end") -> str:
+    """SQL condition: dead by then. A death that is known to the day is compared by day: who dies on the day on which
+    something began was alive then, and dead when it ended."""
+    day = f"local_day(died) {'<' if at == 'start' else '<='} local_day({moment})"
+    return f"CASE WHEN died IS NULL THEN false WHEN died_that_day THEN {day} ELSE died <= {moment} END"
+
+
+def _dead_at(study: Study) -> str:
+    """SQL condition: dead by prediction time, and so no row, unless a death within the stay is a no of the study."""
+    label, dead = study.label.source, dead_by("prediction", definition_of(study).index.at)
+    if label is None or label.competing == "exclude":
+        return dead
+    return f"{dead} AND ({dead_by('began', 'start')} OR NOT ripe)"
 
 
 def horizon_of(study: Study) -> str:

@@ -43,7 +43,9 @@ def forget_referred(bench: duckdb.DuckDBPyConnection) -> None:
     bench.execute(
         'CREATE OR REPLACE TEMP TABLE medication (drug_key UBIGINT, codings STRUCT("system" VARCHAR, code VARCHAR)[])'
     )
-    bench.execute("CREATE OR REPLACE TEMP TABLE stay (encounter_event UBIGINT, began TIMESTAMP, ended TIMESTAMP)")
+    bench.execute(
+        "CREATE OR REPLACE TEMP TABLE stay (encounter_event UBIGINT, stay_end TIMESTAMP, stay_known TIMESTAMP)"
+    )
 
 
 def note_medications(bench: duckdb.DuckDBPyConnection, resources: str) -> tuple[int, int]:
@@ -81,12 +83,12 @@ def note_medications(bench: duckdb.DuckDBPyConnection, resources: str) -> tuple[
 
 
 def note_stays(bench: duckdb.DuckDBPyConnection, encounters: Path) -> None:
-    """Keep when every encounter began, and from when on it is known to be over: null while it is not."""
+    """Keep when every encounter ended, and from when on that is known; while it lasts, when it began, and null."""
     bench.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE stay AS
-        SELECT event AS encounter_event, any_value("time") AS began,
-            any_value(CASE WHEN "until" IS NOT NULL THEN end_known END) AS ended
-        FROM read_parquet({text(encounters)}) WHERE reason IS NULL GROUP BY event
+        SELECT event AS encounter_event, any_value(coalesce(ended, "time")) AS stay_end,
+            any_value("until") AS stay_known
+        FROM read_parquet({text(encounters)}) WHERE reason IS NULL OR reason = 'no subject' GROUP BY event
         """
     )

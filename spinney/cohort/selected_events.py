@@ -68,10 +68,11 @@ def select_events(
     _create_maps(bench, maps)
     _create_persons(bench, staged)
     kinds = [_mapped(kind, staged.events[kind], codes, now) for kind, codes in present.items()]
-    conversions = Losses(bench, staged, study, grouped(bench, kinds), report).tell()
+    once = [f"SELECT * FROM ({events}) WHERE NOT again" for events in kinds]
+    conversions = Losses(bench, staged, study, grouped(bench, once), report).tell()
     _write(bench, kinds, buckets, report, folder)
     filled = tuple(sorted(int(one.name.partition("=")[2]) for one in folder.glob("bucket=*")))
-    report.watermark = _watermark(bench, folder, now)
+    report.watermark = _watermark(bench, folder, now, study)
     return SelectedEvents(folder, filled, now, report.watermark, conversions)
 
 
@@ -90,12 +91,12 @@ def _create_maps(bench: duckdb.DuckDBPyConnection, maps: Maps) -> None:
 
 def _create_persons(bench: duckdb.DuckDBPyConnection, staged: Staged) -> None:
     rows = "(SELECT NULL::VARCHAR AS patient, NULL::DATE AS birth, NULL::VARCHAR AS sex, NULL::TIMESTAMP AS died, "
-    rows += "false AS died_undated, '' AS reason)"
+    rows += "false AS died_that_day, false AS died_undated, '' AS reason)"
     if staged.patients is not None:
         rows = f"read_parquet({text(staged.patients)})"
     bench.execute(
         "CREATE OR REPLACE TEMP TABLE person AS "
-        "SELECT patient, birth, coalesce(m.ours, sex) AS sex, died, died_undated "
+        "SELECT patient, birth, coalesce(m.ours, sex) AS sex, died, died_that_day, died_undated "
         f"FROM {rows} LEFT JOIN code_map m ON m.theirs = sex WHERE reason IS NULL"
     )
 
@@ -105,8 +106,8 @@ def _mapped(kind: str, file: Path, codes: tuple[str, ...], now: datetime) -> str
     any_of = f"WHERE code IN ({text_list(codes)})" if codes else ""
     return f"""
         SELECT * FROM (
-            SELECT event, patient, kind, coalesce(c.ours, e.code) AS code, "time", "until", lasted, recorded, known,
-                end_known, "value", comparator,
+            SELECT event, patient, kind, place, again, coalesce(c.ours, e.code) AS code, "time", "until", lasted,
+                recorded, known, end_known, "value", comparator,
                 coalesce(w.ours, e.text) AS "text", coalesce(u.ours, nullif(e.unit, ''), a.ours) AS unit,
                 status, "class", encounter, parent, discharge, CASE WHEN reason IS NOT NULL THEN reason
                     WHEN status IN ({text_list(never_happened(kind))}) THEN {text(DID_NOT)}
@@ -125,21 +126,22 @@ def _write(bench: duckdb.DuckDBPyConnection, kinds: list[str], buckets: int, rep
     chosen = f"FROM ({events}) WHERE lost IS NULL"
     if buckets == 1:  # sharing out keeps one processor busy, the others hardly
         (folder / "bucket=0").mkdir(parents=True)
-        written = write_rows(bench, f"SELECT * EXCLUDE (lost) {chosen}", folder / "bucket=0" / "events.parquet")
+        written = write_rows(bench, f"SELECT * EXCLUDE (lost, again) {chosen}", folder / "bucket=0" / "events.parquet")
     else:
-        rows = f"SELECT * EXCLUDE (lost), hash(patient) % {buckets} AS bucket {chosen}"
+        rows = f"SELECT * EXCLUDE (lost, again), hash(patient) % {buckets} AS bucket {chosen}"
         written = write_rows(bench, rows, folder, "PARTITION_BY (bucket)")
     if not written:
         raise CohortRejected("the source has events with the study's codes", 0, _why_nothing(report))
 
 
-def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime) -> datetime:
-    """The newest moment that the data tell of, up to now."""
-    newest = ", ".join(
-        f"max({column}) FILTER ({column} <= {timestamp(now)})" for column in ('"time"', '"until"', "recorded")
-    )
+def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime, study: Study) -> datetime:
+    """The newest moment that the data tell of, up to now. Deaths may come from a register that is ahead of the rest."""
+    source, past = study.label.source, f"<= {timestamp(now)}"
+    newest = [f"max({column}) FILTER ({column} {past})" for column in ('"time"', '"until"', "recorded")]
+    if source is not None and source.outcome == "death":
+        newest.append(f"(SELECT max(died) FILTER (died {past}) FROM person)")
     moment: datetime = bench.execute(
-        f"SELECT greatest({newest}, (SELECT max(died) FILTER (died <= {timestamp(now)}) FROM person)) "
+        f"SELECT greatest({', '.join(newest)}) "
         f"FROM read_parquet({text(folder / '*' / '*.parquet')}, hive_partitioning = true)"
     ).fetchall()[0][0]
     return moment.replace(tzinfo=UTC)

@@ -119,6 +119,9 @@ class EventFeature(Events):
     molar_mass: float | None = Field(
         None, gt=0, description="In g/mol; allows conversion between amount and mass, such as mmol/L to mg/dL."
     )
+    censored: Literal["exclude", "bound"] = Field(
+        "exclude", description="What < 5, >= 300 and the like are worth: no value, or the number that stands there."
+    )
     meaning: dict[str, str] = Field(
         {}, description="Category by value, such as http://snomed.info/sct|266919005: never."
     )
@@ -127,8 +130,8 @@ class EventFeature(Events):
     def _values_fit_the_statistic(self) -> Self:
         if self.value == "text" and self.statistic not in COUNTING | {"last", "first"}:
             raise ValueError(f"text has no {self.statistic}; use last, first, count, exists or days-since")
-        if self.value != "number" and (self.unit or self.molar_mass):
-            raise ValueError("unit and molar_mass belong to value: number")
+        if self.value != "number" and (self.unit or self.molar_mass or self.censored != "exclude"):
+            raise ValueError("unit, molar_mass and censored belong to value: number")
         if self.value != "text" and self.meaning:
             raise ValueError("meaning belongs to value: text")
         return self
@@ -158,11 +161,17 @@ class LabelSource(Settings):
     )
     horizon: Duration = Field(description="How long after prediction time it may happen, such as 30d or 8h.")
     events: Events | None = Field(None, description="The events of outcome: event.")
+    competing: Literal["exclude", "negative"] = Field(
+        "exclude",
+        description="Who dies within the index event or the horizon, before the outcome can happen: left out, or a no.",
+    )
 
     @model_validator(mode="after")
     def _events_where_needed(self) -> Self:
         if (self.outcome == "event") != (self.events is not None):
             raise ValueError("outcome: event needs `events`, the other outcomes have none")
+        if self.outcome == "death" and self.competing != "exclude":
+            raise ValueError("a death competes with other outcomes; outcome: death has no `competing`")
         return self
 
 

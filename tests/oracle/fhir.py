@@ -117,9 +117,10 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
             until = _span(one, "abatement", site)[0]
         if kind == "Condition" and not time:
             stay = there.get("Encounter/" + one.get("encounter", {}).get("reference", "").rsplit("/", 1)[-1], {})
-            ends = [_span(stay, name, site)[1] for name in WHEN["Encounter"][0]]
+            starts, ends = zip(*(_span(stay, name, site) for name in WHEN["Encounter"][0]), strict=True)
             time = next((end for end in ends if end), None)
-            known = time.last if time else None
+            known = time.last if time else datetime.max.replace(tzinfo=UTC)
+            time = time or next((start for start in starts if start), None)
     except ValueError:
         return []
     if not time or not known:

@@ -40,7 +40,9 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
     cohort, label = study.cohort, study.label.source
     past = [one for one in events if one.time.first <= site.now]
     read = [one for one in past if any(meant(one, by, codes_only=True) for by in _asked_for(study))]
-    said = [when.first for one in read for when in (one.time, one.until, one.recorded) if when]
+    said = [moment for one in read for moment in _told(one)]
+    if label.outcome == "death":  # else they may come from a register that is ahead of the hospital
+        said += [person.died.first for person in people.values() if person.died]
     newest_data = max((moment for moment in said if moment <= site.now), default=site.now)
     lives: dict[str, list[Event]] = {}
     for one in past:
@@ -51,8 +53,6 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
         at = opening.at
         if cohort.eligible.only == "first" and taken.setdefault(opening.patient, opening.whole) is not opening.whole:
             found.left_out.append("not the first")
-            continue
-        if at + length(cohort.offset) > site.now:
             continue
         person = people.get(opening.patient, Person())
         prediction = at + length(cohort.offset)
@@ -70,25 +70,36 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
                 row[feature.name] = person.sex if person.sex in feature.categories else None
         reason = _not_eligible(cohort, seen, age, site.day(at))
         reason = reason or population.broken(cohort, opening, own, prediction, meant)
+        ripe = prediction + length(label.horizon) <= newest_data
         if person.died and not _after(person.died, prediction, cohort.index.at, site):
-            reason = reason or "died before prediction time"
+            within = _after(person.died, opening.began.first, "start", site)
+            if not (label.competing == "negative" and within and ripe):
+                reason = reason or "died before prediction time"
+        if prediction > newest_data:
+            reason = reason or "prediction time not reached"
         if person.dead and not person.died and label.outcome == "death":
             reason = reason or "died, but not known when"
         if reason:
             found.left_out.append(reason)
             continue
-        counts = prediction <= newest_data and cohort.eligible.only == "first-eligible"
-        if counts and taken.setdefault(opening.patient, opening.whole) is not opening.whole:
+        once = cohort.eligible.only == "first-eligible"
+        if once and taken.setdefault(opening.patient, opening.whole) is not opening.whole:
             found.left_out.append("not the first that is eligible")
             continue
         row[study.label.name] = outcome = _outcome(study, opening, own, person, prediction, site)
-        if prediction + length(label.horizon) > newest_data:
+        if not ripe:
             found.still_open.append(row)
         elif outcome is None:
             found.left_out.append("died before the outcome could happen")
         else:
             found.ripe.append(row)
     return found
+
+
+def _told(one: Event) -> list[datetime]:
+    """The moments that an event tells of; an end that is a day is told when the day is over."""
+    told = [one.time.first, one.until and one.until.last, one.recorded and one.recorded.first]
+    return [moment for moment in told if moment]
 
 
 def _asked_for(study: Study) -> list[Events]:
@@ -133,7 +144,7 @@ def _outcome(
         for one in own
     ):
         return 1
-    return None if dead and getattr(label, "competing", "negative") == "exclude" else 0
+    return None if dead and label.competing == "exclude" else 0
 
 
 Reading = tuple[datetime, datetime, Any]
@@ -170,10 +181,10 @@ def _feature(feature: Any, readings: list[Reading], prediction: datetime) -> Any
 
 
 def _days(one: Event, prediction: datetime, site: Site) -> float | None:
-    """How long it lasted, if it is known to be over; days that are days are counted, however long they were."""
+    """How long it lasted, if it is known to be over; counted in days, however long they were, where one end is one."""
     if one.until is None or one.until.last > prediction:
         return None
-    if one.time.exact or one.until.exact:
+    if one.time.exact and one.until.exact:
         return (one.until.first - one.time.first) / DAY
     return float((site.day(one.until.first) - site.day(one.time.first)).days)
 
@@ -190,7 +201,7 @@ MASSES = {"kg": 1000.0, "g": 1.0, "[lb_av]": 453.59237}
 def _number(one: Event, source: EventFeature, unit: str | None) -> float | None:
     """The value in the unit that the study asks for; None if it has none, or another kind of unit."""
     unit = source.unit or unit
-    if one.number is None or (one.censored and getattr(source, "censored", "exclude") == "exclude"):
+    if one.number is None or (one.censored and source.censored == "exclude"):
         return None
     if unit is None or one.unit == unit:
         return one.number

@@ -43,8 +43,9 @@ def _event(kind: str, rows: Sequence[Row], stays: Mapping[str | None, Row], site
         known = max(known, until.last)
     if kind == "Condition" and not time:
         stay = stays.get(one.get("encounter"), {})
-        time = recorded or (site.read(stay["until"]) if stay.get("until") else None)
-        known = time.last if time else None
+        ended = site.read(stay["until"]) if stay.get("until") else None
+        time = recorded or ended or (site.read(stay["time"]) if stay.get("time") else None)
+        known = (recorded or ended).last if recorded or ended else datetime.max.replace(tzinfo=UTC)  # type: ignore[union-attr]
     if not patient or not time or not known:
         return None
     return Event(

@@ -8,6 +8,24 @@ import pytest
 
 from tests.oracle.agreement import differences
 from tests.oracle.finished import finished_case
+from tests.oracle.records import Records
+from tests.oracle.row_records import RowRecords
+from tests.oracle.rules import case_of
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_resources_give_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(Records(seed).case(), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_rows_of_queries_give_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(RowRecords(seed).row_case(), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_population_with_rules_has_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(case_of(seed), tmp_path) == []
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -230,6 +230,103 @@ def test_death_within_hours_makes_the_label_yes(tmp_path: Path) -> None:
     assert outcomes(tmp_path / "after", label, died[1]) == [0]
 
 
+def died(tmp_path: Path, when: str, competing: str = "exclude", at: str = "end", **label: Any) -> tuple[list[int], Any]:
+    """Outcomes, and who is left out, where ann dies at some time about her stay or after it."""
+    words = {"outcome": "index-event", "horizon": "90d", "competing": competing, **label}
+    index = {"kind": "Encounter", "classes": ["IMP"], "at": at}
+    people = [patient(deceasedDateTime=when), patient("bob")]
+    bobs = encounter("2023-02-01T10:00:00Z", "2023-02-03T10:00:00Z", who="bob")
+    result = pulled(tmp_path, study(label=words, index=index), [*people, STAY, bobs, RIPENER, *WEIGHTS])
+    outcomes = Vault(tmp_path / "home").read(result.cohort).to_pandas()["outcome"].astype(int).tolist()
+    return sorted(outcomes), result.report.left_out
+
+
+@pytest.mark.parametrize(
+    ("when", "why"),
+    [
+        ("2023-01-10", "died before prediction time"),  # the day of the discharge: the stay ended in death
+        ("2023-01-10T10:00:00Z", "died before prediction time"),
+        ("2023-01-10T10:00:01Z", "died before the outcome could happen"),
+        ("2023-01-11", "died before the outcome could happen"),
+        ("2023-04-10", "died before the outcome could happen"),  # the day on which the horizon ends
+    ],
+)
+def test_who_dies_before_a_readmission_could_happen_is_no_row(tmp_path: Path, when: str, why: str) -> None:
+    assert died(tmp_path, when) == ([0], {why: 1})
+
+
+@pytest.mark.parametrize("when", ["2023-04-11", "2023-04-10T10:00:01Z"])
+def test_who_dies_after_the_horizon_was_not_readmitted(tmp_path: Path, when: str) -> None:
+    assert died(tmp_path, when) == ([0, 0], {})
+
+
+@pytest.mark.parametrize("when", ["2023-01-01", "2023-01-05", "2023-01-10", "2023-01-10T10:00:00Z", "2023-02-01"])
+def test_a_study_may_call_a_death_within_stay_or_horizon_a_no(tmp_path: Path, when: str) -> None:
+    assert died(tmp_path, when, "negative") == ([0, 0], {})
+
+
+def test_who_was_dead_before_the_index_event_is_never_a_row(tmp_path: Path) -> None:
+    assert died(tmp_path, "2022-12-31", "negative") == ([0], {"died before prediction time": 1})
+
+
+def test_who_dies_on_the_day_of_the_admission_was_alive_when_it_began(tmp_path: Path) -> None:
+    assert died(tmp_path, "2023-01-01", at="start") == ([0], {"died before the outcome could happen": 1})
+    assert died(tmp_path / "death", "2023-01-01", at="start", outcome="death")[0] == [0, 1]
+
+
+def test_a_readmission_before_the_death_is_one(tmp_path: Path) -> None:
+    again = encounter("2023-01-20T10:00:00Z", "2023-01-22T10:00:00Z")
+    ann, label = patient(deceasedDateTime="2023-01-22"), {"outcome": "index-event", "horizon": "90d"}
+    result = pulled(tmp_path, study(label=label), [ann, STAY, again, RIPENER, *WEIGHTS])
+    assert (result.report.rows, result.report.positive) == (1, 1)
+
+
+def test_less_than_a_limit_is_no_value_unless_the_feature_takes_the_limit(tmp_path: Path) -> None:
+    low = {"valueQuantity": {"value": 5, "comparator": "<", "code": "kg"}}
+    of = study(
+        feature("told", "min"),
+        feature("limit", "min", censored="bound"),
+        feature("times", "count"),
+        feature("n", "last"),
+    )
+    resources = [patient(), STAY, RIPENER, *WEIGHTS, observation("2023-01-09T12:00:00Z", **low)]
+    result = pulled(tmp_path, of, resources)
+    row = Vault(tmp_path / "home").read(result.cohort).to_pandas().iloc[0]
+    assert (row["told"], row["limit"], row["times"], row["n"]) == (70.0, 5.0, 5.0, 79.0)
+    assert result.report.lost["told", "only a bound, such as < 5"] == 1
+    assert ("limit", "only a bound, such as < 5") not in result.report.lost
+
+
+def test_a_value_over_a_period_is_known_when_the_period_is_over(tmp_path: Path) -> None:
+    urine = observation("2023-01-09T12:00:00Z", 60.0)
+    del urine["effectiveDateTime"]
+    urine["effectivePeriod"] = {"start": "2023-01-09T12:00:00Z", "end": "2023-01-10T12:00:00Z"}
+    rows = frame(tmp_path, study(feature("x", "last")), [patient(), STAY, RIPENER, *WEIGHTS, urine])
+    assert rows["x"].tolist() == [79.0]
+
+
+def test_of_several_words_for_a_value_the_first_that_the_study_knows_counts(tmp_path: Path) -> None:
+    smokes = {"kind": "categorical", "categories": ["no", "yes"]}
+    source = {"kind": "Observation", "codes": [WEIGHT], "statistic": "last", "value": "text"}
+    of = study({"name": "x", **smokes, "source": {**source, "meaning": {"sct|8": "no", "heavy smoker": "yes"}}})
+    for number, (codings, said, expected) in enumerate(
+        [(["local|1", "sct|8"], "?", "no"), (["local|1"], "heavy smoker", "yes"), (["local|1"], "yes", "yes")]
+    ):
+        concept = {"coding": [coded(one)["coding"][0] for one in codings], "text": said}
+        word = observation("2023-01-09T12:00:00Z", valueCodeableConcept=concept)
+        assert frame(tmp_path / str(number), of, [patient(), STAY, RIPENER, word])["x"].tolist() == [expected]
+
+
+def test_age_is_that_of_the_day_in_the_hospital(tmp_path: Path) -> None:
+    birthday = encounter("2022-12-31T20:00:00Z", "2022-12-31T23:30:00Z")  # a year later already in Berlin
+    of = study(
+        {"name": "age", "kind": "continuous", "range": [0, 130], "source": {"patient": "age"}}, feature("x", "last")
+    )
+    people = [patient(birth="1960-01-01"), birthday, RIPENER, *WEIGHTS]
+    assert frame(tmp_path / "utc", of, people)["age"].tolist() == [62.0]
+    assert frame(tmp_path / "berlin", of, people, timezone="Europe/Berlin")["age"].tolist() == [63.0]
+
+
 def test_a_coded_event_within_the_horizon_makes_the_label_yes(tmp_path: Path) -> None:
     label = {"outcome": "event", "events": {"kind": "Condition", "codes": ["sct|22298006"]}, "horizon": "90d"}
     assert outcomes(tmp_path / "in", label, patient(), event("Condition", "2023-03-01", "sct|22298006")) == [1]

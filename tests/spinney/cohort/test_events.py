@@ -194,13 +194,34 @@ def test_a_file_that_is_no_gzip_is_named_and_not_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "counts_as"), [("2024-01-10", "2024-01-10 23:59:59.999999"), ("2024-01", "None"), ("2024", "None")]
+    ("said", "counts_as"),
+    [
+        ("2024-01-10", ("2024-01-10 00:00:00", True)),
+        ("2024-01-10T00:00:00Z", ("2024-01-10 00:00:00", False)),
+        ("2024-01", ("None", False)),
+        ("2024", ("None", False)),
+    ],
 )
-def test_who_died_on_a_day_was_alive_in_its_morning_and_a_month_is_no_date(
-    tmp_path: Path, said: str, counts_as: str
+def test_a_death_is_known_to_the_day_or_to_the_moment_and_a_month_is_no_date(
+    tmp_path: Path, said: str, counts_as: tuple[str, bool]
 ) -> None:
     _, rows = staged(tmp_path, {"resourceType": "Patient", "id": "a", "deceasedDateTime": said}, kind="Patient")
-    assert str(rows[0][3]) == counts_as
+    assert (str(rows[0][3]), rows[0][4]) == counts_as
+
+
+def test_a_day_ends_with_the_clock_of_the_hospital_also_where_it_is_put_forward_or_back(tmp_path: Path) -> None:
+    with open_bench(tmp_path, "Europe/Berlin") as bench:
+        ends = [
+            str(bench.execute("SELECT known_from(?)", [day]).fetchall()[0][0])
+            for day in ("2023-03-26", "2023-10-29", "2023-10", "2023", "2023-10-29T10:00:00Z")
+        ]
+    assert ends == [
+        "2023-03-26 21:59:59.999999",
+        "2023-10-29 22:59:59.999999",
+        "2023-10-31 22:59:59.999999",
+        "2023-12-31 22:59:59.999999",
+        "2023-10-29 10:00:00",
+    ]
 
 
 def test_the_events_of_a_small_pull_are_enough_for_several_processors(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Spinney's cohort and the slow reference agree on two thousand nasty cohorts; the seeds go on where the tests end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.agreement import Case, differences
+from tests.oracle.finished import finished_case
+from tests.oracle.records import Records
+from tests.oracle.row_records import RowRecords
+from tests.oracle.rules import case_of
+
+pytestmark = pytest.mark.chaos
+MAKERS: dict[str, tuple[Callable[[int], Case], int]] = {
+    "resources": (lambda seed: Records(seed).case(), 1_000),
+    "rows": (lambda seed: RowRecords(seed).row_case(), 500),
+    "rules": (case_of, 300),
+    "finished": (finished_case, 300),
+}
+BY, LOOKED_AT = 50, 15
+
+
+@pytest.mark.parametrize(
+    ("what", "start"), [(what, start) for what, (_, cohorts) in MAKERS.items() for start in range(0, cohorts, BY)]
+)
+def test_engine_and_reference_make_the_same_tables(tmp_path: Path, what: str, start: int) -> None:
+    make, _ = MAKERS[what]
+    wrong = {}
+    for seed in range(start + LOOKED_AT, start + LOOKED_AT + BY):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        if found := differences(make(seed), folder):
+            wrong[seed] = found
+    assert wrong == {}

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
-from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen
+from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen, is_no_part
 from spinney.cohort.recipes import definition_of, event_features, label_events
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text
@@ -234,9 +234,10 @@ def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
         rows = dead
     else:
         chosen = is_chosen(label_events(label, definition_of(study)))
+        another = is_no_part(study) if label.outcome == "index-event" else "true"
         rows = (
             f"SELECT DISTINCT i.row FROM row i JOIN (SELECT * FROM event e WHERE {chosen}) e ON e.patient = i.patient "
-            f"AND e.time > i.prediction AND e.time <= {end}"
+            f"AND e.time > i.prediction AND e.time <= {end} AND {another}"
         )
     bench.execute(f"CREATE OR REPLACE TEMP TABLE yes AS {rows}")
 

@@ -17,7 +17,8 @@ from spinney.cohort.recipes import HistoryRule, definition_of, history_rules
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text, text_list, timestamp
 from spinney.errors import CohortRejected
-from spinney.study.definition import Events, length
+from spinney.study.codes import Pattern, pattern_of, written_out
+from spinney.study.definition import Events, IndexEvent, Stay, length
 from spinney.study.study import Study
 
 
@@ -55,26 +56,115 @@ def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study:
 
 
 def _find_openings(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
-    """Fill `opening` with the index events: when they began and ended, and the how manieth it is of its patient.
+    """Fill `opening` with the index events at their index times, and `part` with the events that each consists of.
 
-    `sure` is from when on it had surely begun: a day has at its end.
+    `sure` is from when on it had surely begun: a day has at its end. `nth` says the how manieth of its patient it is.
     """
-    index = definition_of(study).index
+    cohort = definition_of(study)
+    index, now = cohort.index, timestamp(relevant.now)
+    _find_inner(bench, relevant, index)
+    bench.execute(f"CREATE OR REPLACE TEMP TABLE part AS {_parts(relevant, study)}")
     at = "ended" if index.at == "end" else "began"
+    last = f"least(coalesce(ended, {now}), began + {interval(index.up_to)}, {now})"
+    times = f"unnest(generate_series(began, {last}, {interval(index.every)}))" if index.every else at
+    going_on = "(ended IS NULL OR index_time = began OR index_time < ended)" if index.every else "true"
     bench.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE opening AS
         WITH index_event AS (
-            SELECT event AS opening, any_value(patient) AS patient, any_value(bucket) AS bucket,
-                any_value("time") AS began, any_value("until") AS ended,
-                any_value(CASE WHEN recorded IS NULL THEN greatest("time", known) ELSE "time" END) AS sure
-            FROM {relevant.events()} e WHERE {is_chosen(index)} GROUP BY event
-        )
-        SELECT *, {at} AS index_time,
-            dense_rank() OVER (PARTITION BY patient ORDER BY {at}, began, ended DESC NULLS FIRST, opening) AS nth
-        FROM index_event WHERE {at} <= {timestamp(relevant.now)}
+            SELECT opening, any_value(patient) AS patient, any_value(bucket) AS bucket, min(began) AS began,
+                CASE WHEN count(ended) = count(*) THEN max(ended) END AS ended, min(sure) AS sure,
+                min(inner_since) AS inner_since, max(struct_pack(ended := ended, so := left_so)).so AS left_so
+            FROM part GROUP BY opening
+        ), counted AS (
+            SELECT *, dense_rank() OVER (
+                PARTITION BY patient ORDER BY {at}, began, ended DESC NULLS FIRST, opening) AS nth
+            FROM index_event WHERE {at} <= {now} AND left_so
+        ), timed AS (SELECT *, {times} AS index_time FROM counted)
+        SELECT * FROM timed WHERE {going_on} AND inner_since <= index_time + {interval(cohort.offset)}
         """
     )
+
+
+def _parts(relevant: SelectedEvents, study: Study) -> str:
+    """SQL for the events that are chosen, and the index event (`opening`) to which each belongs."""
+    index = definition_of(study).index
+    chosen = f"""
+        SELECT e.event, any_value(patient) AS patient, any_value(bucket) AS bucket, any_value("time") AS began,
+            any_value("until") AS ended,
+            any_value(CASE WHEN recorded IS NULL THEN greatest("time", known) ELSE "time" END) AS sure,
+            {"any_value(n.since)" if isinstance(index.part_of, Stay) else "TIMESTAMP '-infinity'"} AS inner_since,
+            {_left_so(study)} AS left_so
+        FROM {relevant.events()} e {_INNER if isinstance(index.part_of, Stay) else ""}
+        LEFT JOIN code_map m ON m.theirs = e.discharge
+        WHERE {is_chosen(index)} {"AND e.parent IS NULL" if index.part_of == "nothing" else ""} GROUP BY e.event"""
+    if index.merge_within is None:
+        return f"SELECT *, event AS opening FROM ({chosen})"
+    return f"""
+        WITH chosen AS ({chosen}), spaced AS (
+            SELECT *, began - max(greatest(began, ended)) OVER (
+                PARTITION BY patient ORDER BY began, event ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS gap
+            FROM chosen
+        ), numbered AS (
+            SELECT * EXCLUDE (gap), sum(CASE WHEN gap < {interval(index.merge_within)} THEN 0 ELSE 1 END) OVER (
+                PARTITION BY patient ORDER BY began, event ROWS UNBOUNDED PRECEDING) AS episode
+            FROM spaced
+        )
+        SELECT * EXCLUDE (episode),
+            first_value(event) OVER (PARTITION BY patient, episode ORDER BY began, event) AS opening
+        FROM numbered"""
+
+
+_INNER = "JOIN inside n ON n.event = e.event"
+
+
+def _find_inner(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, index: IndexEvent) -> None:
+    """Fill `inside` with the encounters that are part of the study's stays, and since when that is known."""
+    if not isinstance(index.part_of, Stay):
+        return
+    bench.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE inside AS
+        WITH RECURSIVE link AS (
+            SELECT DISTINCT event, parent FROM {relevant.events()} WHERE kind = 'Encounter' AND parent IS NOT NULL
+        ), above AS (
+            SELECT event, parent FROM link
+            UNION SELECT a.event, l.parent FROM above a JOIN link l ON l.event = a.parent
+        ), whole AS (
+            SELECT event, any_value(greatest("time", known)) AS since FROM {relevant.events()} e
+            WHERE {is_chosen(index.part_of)} GROUP BY event
+        )
+        SELECT a.event, min(w.since) AS since FROM above a JOIN whole w ON w.event = a.parent GROUP BY a.event
+        """
+    )
+
+
+def _left_so(study: Study) -> str:
+    """SQL aggregate over the rows of an encounter: whether it ended as the study says."""
+    codes = written_out(definition_of(study).index.discharged_to, study.pinned)
+    ways = " OR ".join(_means("coalesce(m.ours, e.discharge)", pattern_of(code)) for code in codes)
+    return f"coalesce(bool_or({ways}), false)" if codes else "true"
+
+
+def _means(column: str, pattern: Pattern) -> str:
+    if pattern.system is None:
+        column, word = f"substr({column}, strpos({column}, '|') + 1)", pattern.word
+    else:
+        word = f"{pattern.system}|{pattern.word}"
+    return f"starts_with({column}, {text(word)})" if pattern.begins else f"{column} = {text(word)}"
+
+
+def is_no_part(study: Study) -> str:
+    """SQL condition on an event `e` and a row `i`: it would open a row of its own, and is no part of this one."""
+    index = definition_of(study).index
+    conditions = ["true"]
+    if index.merge_within is not None:
+        conditions.append(f"NOT EXISTS ({_ITSELF})")
+    if isinstance(index.part_of, Stay):
+        conditions.append("e.event IN (SELECT event FROM inside)")
+    elif index.part_of == "nothing":
+        conditions.append("e.parent IS NULL")
+    return " AND ".join(conditions)
 
 
 def _find_history(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
@@ -87,7 +177,7 @@ def _find_history(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
     bench.execute("CREATE OR REPLACE TEMP TABLE past (rule INT, row BIGINT)")
     for number, rule in enumerate(history_rules(cohort)):
         history = rule.newest is None and rule.events.kind == cohort.index.kind
-        itself = "AND e.event <> i.opening" if history else ""
+        itself = f"AND NOT EXISTS ({_ITSELF})" if history else ""
         bench.execute(
             f"""
             INSERT INTO past SELECT DISTINCT {number}, i.row
@@ -95,6 +185,9 @@ def _find_history(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
             JOIN entry i ON e.patient = i.patient AND {_in_span(rule)} AND e.known <= i.prediction {itself}
             """
         )
+
+
+_ITSELF = "SELECT 1 FROM part p WHERE p.opening = i.opening AND p.event = e.event"
 
 
 def _in_span(rule: HistoryRule) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from spinney.connectors.sources import Wanted
 from spinney.errors import StudyInvalid
 from spinney.study.codes import is_exact, written_out
-from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, length
+from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, Stay, length
 from spinney.study.study import Study
 
 
@@ -61,8 +61,11 @@ def _needs(study: Study, cohort: CohortDefinition) -> Iterator[tuple[Events, tim
     for source in event_features(study).values():
         yield source, None if source.window is None else max(length(source.window) - offset, timedelta())
     # an index event that counts by its end may have started long before the study's first day, and so may a first one
-    whole = cohort.index.at == "end" or cohort.eligible.only == "first"
-    yield cohort.index, None if whole else timedelta()
+    index = cohort.index
+    whole = index.at == "end" or cohort.eligible.only == "first" or index.merge_within or index.every
+    yield index, None if whole else timedelta()
+    if isinstance(index.part_of, Stay):
+        yield Stay(), None  # and all that may lie between
     for rule in history_rules(cohort):
         yield rule.events, rule.oldest
     label = study.label.source

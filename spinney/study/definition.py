@@ -83,10 +83,43 @@ class Events(Settings):
     statuses: tuple[str, ...] = Field((), description="Any of these statuses, such as finished; empty: all.")
 
 
+class Stay(Events):
+    """Which encounters are meant."""
+
+    kind: Literal["Encounter"] = Field("Encounter", description="Always Encounter.")
+
+
 class IndexEvent(Events):
     """What opens a row: each of these events is one."""
 
     at: Literal["start", "end"] = Field("start", description="Index time is when the event starts, or when it ends.")
+    part_of: Stay | Literal["nothing"] | None = Field(
+        None,
+        description="Only encounters that are part (partOf) of such an encounter, however deep; nothing: only those "
+        "that are part of no other.",
+    )
+    discharged_to: tuple[Code, ...] = Field(
+        (), description="Only encounters that ended so: codes of the discharge disposition; empty: all."
+    )
+    merge_within: Duration | None = Field(
+        None, description="Events with less than so much time between them are one, such as 24h for a transfer."
+    )
+    every: Duration | None = Field(
+        None, description="Index times come again and again while the event lasts, such as every 1h of a stay."
+    )
+    up_to: Duration = Field("30d", description="The last index time of `every` is at most so long after the start.")
+
+    @model_validator(mode="after")
+    def _rules_fit_the_kind(self) -> Self:
+        if self.kind != "Encounter" and (self.part_of or self.discharged_to):
+            raise ValueError("part_of and discharged_to belong to kind: Encounter")
+        if self.discharged_to and self.at == "start":
+            raise ValueError("discharged_to is not known at the start; say at: end")
+        if self.every and self.at == "end":
+            raise ValueError("every: index times come while the event lasts; say at: start")
+        if self.every and not length(self.every):
+            raise ValueError("every: 0 is no time; say 1h, for instance")
+        return self
 
 
 class History(Events):
@@ -231,7 +264,8 @@ class CohortDefinition(Settings):
     @model_validator(mode="after")
     def _rules_look_at_what_is_known(self) -> Self:
         stay = self.eligible.minimum_stay
-        if stay and self.index.at == "start" and length(self.offset) < length(stay):
+        start = self.index.at == "start" and not self.index.every
+        if stay and start and length(self.offset) < length(stay):
             raise ValueError(
                 f"minimum_stay: {stay} is not known yet at prediction time; say at: end, or offset: {stay} or more"
             )
@@ -244,6 +278,7 @@ class CohortDefinition(Settings):
             changes[name] = tuple(chosen(name, one) for one in getattr(rules, name))
         if rules.observed is not None:
             changes["observed"] = rules.observed.model_copy(update={"by": chosen("observed", rules.observed.by)})
-        return self.model_copy(
-            update={"index": chosen("index event", self.index), "eligible": rules.model_copy(update=changes)}
-        )
+        index = chosen("index event", self.index)
+        if isinstance(self.index.part_of, Stay):
+            index = index.model_copy(update={"part_of": chosen("part_of", self.index.part_of)})
+        return self.model_copy(update={"index": index, "eligible": rules.model_copy(update=changes)})

@@ -76,6 +76,7 @@ class Study(Settings):
     @model_validator(mode="after")
     def _sets_are_pinned(self) -> Self:
         used = [code for _, events in self.choices for code in events.codes]
+        used += self.cohort.index.discharged_to if self.cohort else ()
         if mistakes := mistakes_in(self.code_sets, self.pinned, used):
             raise ValueError("; ".join(mistakes))
         return self

@@ -42,6 +42,9 @@ class Event:
     status: str | None = None
     classes: frozenset[str] = frozenset()
     happened: bool = True
+    id: str = field(default="", compare=False)
+    parent: str = field(default="", compare=False)
+    left_to: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,13 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
         status=status,
         classes=frozenset(classes),
         happened=happened,
+        id=one["id"],
+        parent=(one.get("partOf") or {}).get("reference", "").removeprefix("Encounter/"),
+        left_to=frozenset(
+            site.codes.get(way, way)
+            for name in ("hospitalization", "admission")  # R5: admission
+            for way in codings((one.get(name) or {}).get("dischargeDisposition"))
+        ),
         **_value(one),
     )
     parts = [

@@ -138,12 +138,16 @@ def _outcome(
     dead = died is not None and _after(died, prediction, at, site) and not _after(died, last, "end", site)
     if label.outcome == "death":
         return int(dead)
-    by, statuses = (study.cohort.index, False) if label.outcome == "index-event" else (label.events, True)
-    if any(
-        meant(one, by, statuses=statuses) and prediction < one.time.first <= last and not opening.holds(one)
-        for one in own
-    ):
-        return 1
+    for one in own:
+        if not prediction < one.time.first <= last or opening.holds(one):
+            continue
+        if label.outcome == "event":
+            happened = meant(one, label.events)
+        else:
+            again = meant(one, study.cohort.index, statuses=False)
+            happened = again and population.is_part(study.cohort, one, own, meant)
+        if happened:
+            return 1
     return None if dead and label.competing == "exclude" else 0
 
 

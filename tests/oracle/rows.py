@@ -63,6 +63,9 @@ def _event(kind: str, rows: Sequence[Row], stays: Mapping[str | None, Row], site
         one.get("status"),
         frozenset(row["class"] for row in rows if row.get("class")),
         one.get("status") not in fhir.NEVER,
+        one.get("event") or "",
+        one.get("parent") or "",
+        frozenset(site.codes.get(row["discharge"], row["discharge"]) for row in rows if row.get("discharge")),
     )
 
 

@@ -28,6 +28,7 @@ HISTORY: tuple[Words, ...] = (
     {"kind": "Encounter", "classes": ["IMP"]},
     {"kind": "Observation", "statuses": ["final"]},
 )
+HOME, WAYS = "way|home", ("way|home", "way|hosp", "way|snf", "other|home")
 SPANS = ("12h", "1d", "2d", "30d", "365d")
 
 
@@ -37,7 +38,7 @@ def with_rules(study: Study, chance: random.Random) -> Study:
     cohort = words["cohort"]
     if cohort["index"]["kind"] == "Encounter" and chance.random() < 0.5:
         cohort["index"] = {"kind": "Encounter", "at": cohort["index"]["at"]}
-    for rule in chance.sample(RULES, chance.choice((1, 1, 2))):
+    for rule in chance.sample(RULES, chance.choice((1, 2, 2))):
         rule(chance, cohort)
     return Study.model_validate(words)
 
@@ -68,14 +69,67 @@ def _history(name: str) -> Callable[[random.Random, Words], None]:
     return rule
 
 
-RULES = (_first, _stay, _observed, _history("before"), _history("none_before"))
+def _merged(chance: random.Random, cohort: Words) -> None:
+    cohort["index"]["merge_within"] = chance.choice(("1h", "12h", "24h", "30d"))
+
+
+def _part(chance: random.Random, cohort: Words) -> None:
+    if cohort["index"]["kind"] == "Encounter":
+        of = ({"classes": ["IMP"]}, {"classes": ["IMP"], "statuses": ["finished"]}, {"codes": ["sct|ward"]}, "nothing")
+        cohort["index"] |= {"part_of": chance.choice((*of[:3], *of)), "at": chance.choice(("start", "end"))}
+        cohort["index"].pop("classes", None)
+
+
+def _left(chance: random.Random, cohort: Words) -> None:
+    if cohort["index"]["kind"] == "Encounter" and cohort["index"]["at"] == "end":
+        ways = ([HOME], ["way|h*"], ["*|home", "way|snf"], ["way|*"])
+        cohort["index"]["discharged_to"] = chance.choice(ways)
+
+
+def _every(chance: random.Random, cohort: Words) -> None:
+    if cohort["index"]["at"] == "start":
+        cohort["index"] |= {"every": chance.choice(("5h", "24h")), "up_to": chance.choice(("24h", "48h", "30d"))}
+
+
+RULES = (_merged, _part, _left, _every, _first, _stay, _observed, _history("before"), _history("none_before"))
 
 
 def case_of(seed: int) -> FhirCase | RowCase:
     """Resources or rows, and a study with rules."""
     chance = random.Random(seed)
     made = Records(seed).case() if seed % 2 else RowRecords(seed).row_case()
-    return replace(made, study=with_rules(made.study, chance))
+    study = with_rules(made.study, chance)
+    if isinstance(made, FhirCase):
+        return replace(made, study=study, resources=_related(made.resources, chance))
+    return replace(made, study=study, tables=made.tables | {"Encounter": _joined(made.tables["Encounter"], chance)})
+
+
+def _related(resources: list[Words], chance: random.Random) -> list[Words]:
+    """The same resources, in which encounters are part of others and patients leave for somewhere."""
+    stays = {one["id"]: one["subject"]["reference"] for one in resources if one["resourceType"] == "Encounter"}
+    related: dict[str, Words] = {}
+    for name, whose in sorted(stays.items()):
+        more = related.setdefault(name, {})
+        if chance.random() < 0.6:
+            about = [other for other, of in sorted(stays.items()) if of.rsplit("/", 1)[-1] == whose.rsplit("/", 1)[-1]]
+            more["partOf"] = {"reference": f"Encounter/{chance.choice(about)}"}
+        if chance.random() < 0.5:
+            ways = [dict(zip(("system", "code"), way.split("|"), strict=True)) for way in chance.sample(WAYS, 2)]
+            left = {"dischargeDisposition": {"coding": ways[: chance.randint(1, 2)]}}
+            more[chance.choice(("hospitalization", "admission"))] = left
+    return [one | related[one["id"]] if one["resourceType"] == "Encounter" else one for one in resources]
+
+
+def _joined(visits: list[Words], chance: random.Random) -> list[Words]:
+    """The same for rows: all rows of a visit are part of the same, and leave for the same places."""
+    names = {row["event"]: row["patient"] for row in visits if "event" in row}
+    related: dict[str, Words] = {}
+    for name, whose in sorted(names.items()):
+        about = [other for other, of in sorted(names.items()) if of == whose]
+        parent = {"parent": chance.choice(about)} if chance.random() < 0.6 else {}
+        left = {"discharge": chance.choice(WAYS)} if chance.random() < 0.5 else {}
+        related[name] = parent | left
+    return [row | related.get(row.get("event", ""), {}) for row in visits]
 
 
 FAULTS: dict[str, Plant] = {}
@@ -112,6 +166,66 @@ FAULTS |= {
         "none_before": (),
     }.items()
 }
+
+
+def _index(name: str, value: Any) -> Plant:
+    """A fault that is the same as another setting of the index event."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        whole = reference.table
+
+        def other(study: Study, *more: Any) -> reference.Expected:
+            index = study.cohort.index.model_copy(update={name: value})
+            cohort = study.cohort.model_copy(update={"index": index})
+            return whole(study.model_copy(update={"cohort": cohort}), *more)
+
+        patch.setattr(reference, "table", other)
+
+    return plant
+
+
+FAULTS |= {
+    f"{name} is not looked at": _index(name, value)
+    for name, value in {
+        "part_of": None,
+        "discharged_to": (),
+        "merge_within": None,
+        "every": None,
+        "up_to": "30d",
+    }.items()
+}
+
+
+@fault
+def an_encounter_is_part_of_a_stay_before_that_has_begun(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(population, "_was_part", lambda *_: True)
+
+
+@fault
+def an_encounter_is_part_of_what_it_names_and_of_no_more(patch: pytest.MonkeyPatch) -> None:
+    whole = population._above
+    patch.setattr(population, "_above", lambda *asked: whole(*asked)[:1])
+
+
+@fault
+def index_times_go_on_after_the_end(patch: pytest.MonkeyPatch) -> None:
+    whole = population._index_times
+    patch.setattr(population, "_index_times", lambda cohort, one, site: whole(cohort, replace(one, ended=None), site))
+
+
+@fault
+def what_is_merged_is_another_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(population.Opening, "holds", lambda opening, event: opening.whole[0] is event)
+
+
+@fault
+def the_first_event_of_an_episode_is_its_last(patch: pytest.MonkeyPatch) -> None:
+    whole = population._episodes
+
+    def turned(chosen: Any, gap: Any) -> Any:
+        return [[replace(one, left_to=some[0].left_to) for one in some] for some in whole(chosen, gap)]
+
+    patch.setattr(population, "_episodes", turned)
 
 
 @fault

@@ -26,6 +26,24 @@ BATCH = 20_000
 CONNECT_SECONDS = 30
 HEALING = ("08", "40", "53", "55P03", "57P")  # SQLSTATE: connection, rollback, resources, lock, the server's own doing
 MEND_QUERY = "mend the query in site.yaml"
+IN_A_FILE = ("sqlite", "duckdb")
+EXTRAS = {
+    "postgresql": "postgresql",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+    "oracle": "oracle",
+    "mssql": "sqlserver",
+    "duckdb": "duckdb",
+}
+CONNECT: dict[str, dict[str, Any]] = {
+    "psycopg": {"connect_timeout": CONNECT_SECONDS},
+    "psycopg2": {"connect_timeout": CONNECT_SECONDS},
+    "pymysql": {"connect_timeout": CONNECT_SECONDS},
+    "oracledb": {"tcp_connect_timeout": CONNECT_SECONDS},
+    "pymssql": {"login_timeout": CONNECT_SECONDS},
+    "duckdb_engine": {"read_only": True},
+}
+OF_GRAMMAR = ("BinderException", "CatalogException", "ParserException")  # DuckDB's: about names, never about values
 
 
 class SourceBusy(SourceFailed):
@@ -35,9 +53,9 @@ class SourceBusy(SourceFailed):
 
 
 def below(folder: Path, address: str) -> str:
-    """The address with SQLite's file, where it is relative, below the folder."""
+    """The address with the file of SQLite or DuckDB, where it is relative, below the folder."""
     url = make_url(address)
-    if url.get_backend_name() != "sqlite" or not url.database:
+    if url.get_backend_name() not in IN_A_FILE or not url.database:
         return address
     return str(url.set(database=str(folder / url.database)))
 
@@ -74,7 +92,11 @@ class Database:
                 f"{url.drivername} is no dialect that is installed here; mend url, or install it"
             ) from None
         except ModuleNotFoundError as error:
-            raise SourceFailed(f"{url.drivername} needs the Python package {error.name}; install it") from None
+            extra = EXTRAS.get(url.get_backend_name())
+            how = f": pip install 'spinney[{extra}]'" if extra else ""
+            raise SourceFailed(f"{url.drivername} needs the Python package {error.name}; install it{how}") from None
+        except ImportError as error:  # the package is there, and a library of the system is not
+            raise SourceFailed(f"{url.drivername} can't be loaded: {error}; install what it needs") from None
         try:
             with _reached(engine, url) as connection:
                 try:
@@ -88,8 +110,8 @@ class Database:
 
     def _url(self) -> URL:
         url = make_url(self.address)
-        if url.get_backend_name() == "sqlite" and url.database and not Path(url.database).exists():
-            raise SourceFailed(f"{url.database} is not there; mend url in site.yaml")  # SQLite would make an empty one
+        if url.get_backend_name() in IN_A_FILE and url.database and not Path(url.database).exists():
+            raise SourceFailed(f"{url.database} is not there; mend url in site.yaml")  # an empty one would be made
         variable = self.password_env
         if variable is None:
             return url
@@ -146,7 +168,7 @@ def _reached(engine: Any, url: URL) -> Iterator[Connection]:
 
 
 def _connect_arguments(url: URL) -> dict[str, Any]:
-    return {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() in ("postgresql", "mysql", "mariadb") else {}
+    return CONNECT.get(url.get_driver_name(), {})
 
 
 def _make_careful(connection: Connection, minutes: float, timezone: str) -> None:
@@ -165,7 +187,9 @@ def _make_careful(connection: Connection, minutes: float, timezone: str) -> None
 
 
 def bound_moment(moment: datetime, dialect: str) -> datetime | str:
-    return moment if dialect != "sqlite" else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if dialect == "sqlite":
+        return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return moment.astimezone(UTC).replace(tzinfo=None) if dialect == "duckdb" else moment
 
 
 def as_text(value: Any) -> str | None:
@@ -184,11 +208,21 @@ def failed(what: str, error: SQLAlchemyError, mend: str = MEND_QUERY) -> SourceF
     if state == "57014":
         return SourceFailed(f"{what}: took longer than timeout_minutes; make it faster or raise the limit")
     sqlite = getattr(cause, "sqlite_errorcode", None)
-    if state.startswith("42") or sqlite == sqlite3.SQLITE_ERROR:
+    kind = type(cause).__name__
+    if state.startswith("42") or sqlite == sqlite3.SQLITE_ERROR or kind in OF_GRAMMAR:
         return SourceFailed(f"{what}: {said}; {mend}")
-    if state == "25006" or sqlite == sqlite3.SQLITE_READONLY:
+    read_only = kind == "InvalidInputException" and said.endswith("read-only mode!")
+    if state == "25006" or sqlite == sqlite3.SQLITE_READONLY or read_only:
         return SourceFailed(f"{what}: it writes, but may only read; {mend}")
     if state.startswith(HEALING) or sqlite in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return SourceBusy(f"{what}: the database is busy or away ({state or 'locked'}); it is asked again in a while")
-    code = f" (SQLSTATE {state})" if state else ""
-    return SourceFailed(f"{what}: the database gave up with {type(cause).__name__}{code}; try it in a console")
+    return SourceFailed(f"{what}: the database gave up with {kind}{_code(cause, state)}; try it in a console")
+
+
+def _code(cause: BaseException | None, state: str) -> str:
+    """What a database calls its error: a number or a short word of its own, without the words that follow."""
+    if state:
+        return f" (SQLSTATE {state})"
+    first = cause.args[0] if cause is not None and cause.args else None
+    number = first if isinstance(first, int) else getattr(first, "full_code", None)
+    return f" (error {number})" if number else ""

@@ -77,7 +77,9 @@ class SqlSettings(SourceSettings):
     password_env: str | None = Field(None, description="Environment variable that holds the password.")
     patients: str | None = Field(None, description="Query that yields patient, birth, sex and died.")
     events: dict[Kind, str] = Field(
-        {}, description="By resource type, a query that yields patient, time, code, value ..."
+        {},
+        description="By resource type, a query. Columns: patient and time, and where you have them "
+        + f"{', '.join(column for column in EVENT_COLUMNS if column not in ('patient', 'time', 'kind'))}.",
     )
     table: str | None = Field(None, description="One query instead that yields the finished table.")
     timeout_minutes: float = Field(60, gt=0, description="Longest time for one query, where the database can tell.")

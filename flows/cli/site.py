@@ -63,7 +63,12 @@ def _option(name: str, asking: list[tuple[str, Question]]) -> click.Option:
 @click.option("--exchange", help="Mailbox between the houses: a folder, s3://... or sftp://...; for rounds.")
 @click.option("--kind", type=Offered(SOURCES), prompt="Where are the data", help="What the source is.")
 def init(output: Path, **answers: str | None) -> None:
-    """Ask a few questions and write a commented site.yaml. What an option says is not asked."""
+    """Ask a few questions and write a commented site.yaml. What an option says is not asked.
+
+    For kind sql you complete the queries in it. Patients: patient, and birth, sex, died. Events, one query for each
+    resource type: patient, time, and where you have them code, until, recorded, value, comparator, text, unit, status,
+    class, encounter, parent, discharge, event, updated.
+    """
     from spinney.configuration.site_init import write_site
 
     write_site(output, _completed(answers))

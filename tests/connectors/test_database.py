@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import pymssql
+import pymysql
 import pytest
 from sqlalchemy import URL, text
+from sqlalchemy.exc import DBAPIError
 
-from spinney.connectors.database import Database, as_text, below, bound_moment, checked_address
+from spinney.connectors.database import Database, as_text, below, bound_moment, checked_address, failed
 from spinney.errors import SourceFailed
 
 
@@ -31,9 +34,10 @@ def test_an_unknown_database_is_named(postgres_server: URL) -> None:
         reach(postgres_server.set(database="nosuch").render_as_string())
 
 
-def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_a_missing_file_is_not_made(tmp_path: Path, dialect: str) -> None:
     with pytest.raises(SourceFailed, match=r"his\.db is not there"):
-        reach(f"sqlite:///{tmp_path / 'his.db'}")
+        reach(f"{dialect}:///{tmp_path / 'his.db'}")
     assert not (tmp_path / "his.db").exists()
 
 
@@ -46,8 +50,34 @@ def test_a_password_variable_that_is_not_set_is_named(monkeypatch: pytest.Monkey
 def test_a_dialect_that_is_not_installed_is_named() -> None:
     with pytest.raises(SourceFailed, match="cobol is no dialect"):
         reach("cobol://mainframe/his")
-    with pytest.raises(SourceFailed, match="needs the Python package oracledb"):
-        reach("oracle+oracledb://reader@db/his")
+    with pytest.raises(SourceFailed, match=r"needs the Python package MySQLdb; install it: .*'spinney\[mysql\]'"):
+        reach("mysql+mysqldb://reader@db/his")
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql+pymysql", "mariadb+pymysql", "oracle+oracledb", "mssql+pymssql", "postgresql+psycopg"]
+)
+def test_the_driver_of_every_extra_is_there_and_a_closed_port_is_one_line(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIS_PASSWORD", "s3cret")
+    with pytest.raises(SourceFailed, match=r"the database 127\.0\.0\.1:1/his can't be reached: ") as caught:
+        reach(f"{address}://reader@127.0.0.1:1/his", password_env="HIS_PASSWORD")
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (pymysql.err.ProgrammingError(1146, "Table 'CANARY' doesn't exist"), " (error 1146)"),
+        (pymssql.ProgrammingError(208, b"Invalid object name 'CANARY'."), " (error 208)"),
+        (ValueError("CANARY"), ""),
+    ],
+)
+def test_of_an_error_that_may_quote_a_value_only_the_number_is_told(cause: Exception, code: str) -> None:
+    told = str(failed("query for Observation", DBAPIError("SELECT", {}, cause)))
+    assert told.endswith(f"the database gave up with {type(cause).__name__}{code}; try it in a console")
 
 
 @pytest.mark.parametrize("url", ["postgresql://reader:pass@db/his", "postgresql://reader@db/his?password=x", "his"])
@@ -56,8 +86,9 @@ def test_an_address_with_a_password_or_that_is_none_is_refused(url: str) -> None
         checked_address(url)
 
 
-def test_only_a_relative_sqlite_file_is_put_below_the_folder() -> None:
+def test_only_a_relative_file_is_put_below_the_folder() -> None:
     assert below(Path("/site"), "sqlite:///his.db") == "sqlite:////site/his.db"
+    assert below(Path("/site"), "duckdb:///his.db") == "duckdb:////site/his.db"
     assert below(Path("/site"), "postgresql://reader@db/his") == "postgresql://reader@db/his"
 
 
@@ -67,7 +98,8 @@ def test_a_day_is_written_without_a_time_and_a_whole_number_without_a_point() ->
     assert [as_text(value) for value in (None, 1.0, True, 1.5, "x")] == [None, "1", "1", "1.5", "x"]
 
 
-def test_a_moment_is_text_for_sqlite_and_itself_for_others() -> None:
+def test_a_moment_is_bound_as_each_database_compares_it() -> None:
     noon = datetime(2023, 5, 1, 12, tzinfo=UTC)
     assert bound_moment(noon, "sqlite") == "2023-05-01 12:00:00"
     assert bound_moment(noon, "postgresql") is noon
+    assert bound_moment(noon, "duckdb") == datetime(2023, 5, 1, 12)

@@ -58,6 +58,18 @@ def sqlite(tmp_path: Path) -> Callable[..., str]:
     return database
 
 
+@pytest.fixture
+def duckdb(tmp_path: Path) -> Callable[..., str]:
+    """Makes a DuckDB file from some statements and says its address."""
+
+    def database(*statements: str) -> str:
+        url = URL.create("duckdb", database=str(tmp_path / "his.duckdb"))
+        run(url, *statements)
+        return url.render_as_string()
+
+    return database
+
+
 def run(url: URL, *statements: str) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:

@@ -1,7 +1,8 @@
-"""The SQL source on a real PostgreSQL and on SQLite."""
+"""The SQL source on a real PostgreSQL, on SQLite and on DuckDB."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,28 +10,34 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from spinney.connectors import database as database_reader
-from spinney.connectors.sources import TABLE, Wanted
+from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, TABLE, Wanted
 from spinney.connectors.sources.sql import Sql, SqlSettings
 from spinney.errors import SourceFailed
+from spinney.flows.cli import main
+from tests.places import ROOT
 
 WANTED = Wanted("Observation", (), datetime(2023, 1, 1, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC))
-LABS = "CREATE TABLE labs (patient TEXT, at {type}, code TEXT, amount NUMERIC, unit TEXT)"
+LABS = "CREATE TABLE labs (patient TEXT, taken {type}, code TEXT, amount {number}, unit TEXT)"
 ROWS = (
     "INSERT INTO labs VALUES ('ann', '2022-12-31 10:00:00', 'x|1', 1.5, 'kg'), "
     "('ann', '2023-05-05 10:00:00', 'x|1', 2.5, 'kg')"
 )
-QUERY = 'SELECT patient, at AS time, code, amount AS "value", unit FROM labs WHERE at >= :since AND at < :until'
+QUERY = (
+    'SELECT patient, taken AS time, code, amount AS "value", unit FROM labs WHERE taken >= :since AND taken < :until'
+)
 
 Database = Callable[..., str]
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=["postgres", "sqlite", "duckdb"])
 def database(request: pytest.FixtureRequest) -> Database:
     make: Database = request.getfixturevalue(request.param)
-    of_time = "TIMESTAMP" if request.param == "postgres" else "TEXT"
-    return lambda *statements: make(*(statement.format(type=of_time) for statement in statements))
+    words = {"type": "TEXT" if request.param == "sqlite" else "TIMESTAMP"}
+    words["number"] = "DOUBLE" if request.param == "duckdb" else "NUMERIC"
+    return lambda *statements: make(*(statement.format(**words) for statement in statements))
 
 
 def pull(
@@ -65,7 +72,7 @@ def test_many_rows_come_in_batches_and_tell_how_far_they_are(
 def test_a_query_that_writes_is_refused(database: Database, tmp_path: Path) -> None:
     url = database(LABS, ROWS)
     with pytest.raises(SourceFailed, match="mend the query"):
-        pull(url, tmp_path, events={"Observation": "DELETE FROM labs RETURNING patient, at AS time"})
+        pull(url, tmp_path, events={"Observation": "DELETE FROM labs RETURNING patient, taken AS time"})
     assert len(pull(url, tmp_path)) == 1
 
 
@@ -98,7 +105,7 @@ def test_local_times_are_read_in_the_time_zone_of_the_site(postgres: Database, t
 
 
 def test_a_finished_table_keeps_only_the_columns_that_were_asked_for(database: Database, tmp_path: Path) -> None:
-    table = "SELECT patient, at AS index_time, amount AS Weight, 1 AS outcome, 'secret' AS surname FROM labs"
+    table = "SELECT patient, taken AS index_time, amount AS Weight, 1 AS outcome, 'secret' AS surname FROM labs"
     wanted = Wanted(TABLE, ("patient", "index_time", "Weight", "height", "outcome"))
     rows = pull(database(LABS, ROWS), tmp_path, wanted, table=table)
     assert list(rows[0]) == ["patient", "index_time", "Weight", "outcome"]
@@ -110,11 +117,11 @@ def test_a_finished_table_keeps_only_the_columns_that_were_asked_for(database: D
         ("SELECT * FROM lab", "lab"),
         ("SELECT nosuch FROM labs", "nosuch"),
         ("SELEC 1", "SELEC"),
-        ("SELECT patient AS pat, at AS time FROM labs", "column patient is missing; did you mean pat"),
-        ("SELECT patient, at FROM labs", "column time is missing"),
-        ("SELECT patient, at AS time, unit AS units FROM labs", "unknown column units; did you mean unit?"),
+        ("SELECT patient AS pat, taken AS time FROM labs", "column patient is missing; did you mean pat"),
+        ("SELECT patient, taken FROM labs", "column time is missing"),
+        ("SELECT patient, taken AS time, unit AS units FROM labs", "unknown column units; did you mean unit?"),
         (
-            "SELECT patient, at AS time FROM labs WHERE at > :from",
+            "SELECT patient, taken AS time FROM labs WHERE taken > :from",
             "unknown parameter :from; known are :since and :until",
         ),
     ],
@@ -135,6 +142,25 @@ def test_a_value_that_the_database_stumbles_over_is_not_in_the_message(postgres:
     assert "CANARY" not in str(failed.value)
     assert failed.value.__cause__ is None
     assert failed.value.__suppress_context__
+
+
+def test_a_value_that_duckdb_stumbles_over_is_not_in_the_message(duckdb: Database, tmp_path: Path) -> None:
+    url = duckdb("CREATE TABLE t (v TEXT)", "INSERT INTO t VALUES ('CANARY-Meier')")
+    with pytest.raises(SourceFailed, match="the database gave up with ConversionException") as failed:
+        pull(url, tmp_path, events={"Observation": "SELECT v AS patient, now() AS time, v::int AS value FROM t"})
+    assert "CANARY" not in str(failed.value)
+
+
+def test_every_column_that_a_query_may_yield_is_told_where_people_look() -> None:
+    page = (ROOT / "docs/tutorial-cohort.md").read_text(encoding="utf-8")
+    places = [
+        page.partition("### Data in SQL")[2].partition("### ")[0],
+        CliRunner().invoke(main, ["site", "init", "--help"]).output,
+        SqlSettings.starter({"url": "sqlite:///his.db"}),
+        "".join(str(field.description) for field in SqlSettings.model_fields.values()),
+    ]
+    for place in places:  # the key under which a query stands says its kind
+        assert {*EVENT_COLUMNS, *PATIENT_COLUMNS} - {*re.findall(r"[a-z]+", place)} <= {"kind"}
 
 
 def test_a_kind_without_a_query_is_noted(database: Database, tmp_path: Path) -> None:

@@ -23,7 +23,10 @@ from spinney.study.settings import Name
 
 NAME_PATTERN = re.compile(TypeAdapter(Name).json_schema()["pattern"])
 LONGEST_HEADER = 1 << 20
-MISSING_WORDS = ["?", "NULL", "null", "missing", "unknown"]
+MISSING_WORDS = ["", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "?", "NULL", "null", "missing", "unknown"]
+"""Cells that say nothing. None is not among them: beside words it is an answer, such as `not measured`."""
+NO_NUMBER = "none"
+"""What is missing, too, in a column of numbers."""
 PATIENT_WORDS = ("patient", "patientid", "patientnbr", "subject", "subjectid", "person", "personid", "mrn", "pid", "id")
 
 
@@ -111,6 +114,7 @@ def read_table(file: Path) -> pd.DataFrame:
     except (OSError, ValueError, pd.errors.ParserWarning) as error:
         raise SourceFailed(f"{file.name} cannot be read as a table ({type(error).__name__}); mend it") from None
     table.columns = table.columns.map(lambda name: str(name).strip())
+    table = table.apply(_without_none)
     if table.empty:
         raise SourceFailed(f"{file.name} has no rows; fill it or take it out of the folder")
     return table
@@ -124,11 +128,20 @@ def _read_csv(file: Path, form: TableForm) -> pd.DataFrame:
             sep=form.separator,
             decimal=form.decimal,
             na_values=MISSING_WORDS,
+            keep_default_na=False,
             index_col=False,
             skipinitialspace=True,
             low_memory=False,
             encoding="utf-8-sig",
         )
+
+
+def _without_none(column: pd.Series) -> pd.Series:
+    """None is missing where all else are numbers."""
+    if column.dtype.kind != "O" or not (none := column.astype(str).str.strip().str.lower() == NO_NUMBER).any():
+        return column
+    numbers = pd.to_numeric(column.mask(none), errors="coerce")
+    return numbers if numbers.notna().equals(column.mask(none).notna()) and numbers.notna().any() else column
 
 
 def patient_column(columns: Iterable[str]) -> str | None:

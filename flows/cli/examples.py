@@ -52,7 +52,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "study check": ("spinney study check study.yaml", "spinney study check study.yaml --json"),
     "study codes": ("spinney study codes study.yaml", "spinney study codes study.yaml --site site.yaml --json"),
     "study import-fair4health": ("spinney study import-fair4health featureset.json -o study.yaml",),
-    "study infer": ("spinney study infer tables --label readmitted -o study.yaml",),
+    "study infer": (
+        "spinney study infer tables --label readmitted -o study.yaml",
+        "spinney study infer tables --label 'Readmitted?' --icd-chapters diag_1 --numbers ward_id -o study.yaml",
+    ),
     "study pin": ("spinney study pin study.yaml",),
     "study schema": ("spinney study schema > study.schema.json",),
     "up": ("spinney up", "spinney up --out demo --json"),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from spinney.flows.cli.options import json_option
+
+if TYPE_CHECKING:
+    from spinney.cohort.infer import Answers
 
 
 @click.group()
@@ -21,24 +26,54 @@ def study() -> None:
 @click.option("--label", required=True, help="Column that holds the outcome.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), default="study.yaml", show_default=True)
 @click.option("--name", help="Name of the study; the folder's if not given.")
+@click.option("--codes", multiple=True, metavar="COLUMN", help="Its numbers are codes; each is a category.")
+@click.option("--numbers", multiple=True, metavar="COLUMN", help="Its numbers are amounts, though it is called a code.")
+@click.option("--icd-chapters", multiple=True, metavar="COLUMN", help="Group its ICD-9 or ICD-10 codes by chapter.")
 @click.option("--force", is_flag=True, help="Write over a study that is there.")
-def infer(folder: Path, label: str, output: Path, name: str | None, force: bool) -> None:
+def infer(
+    folder: Path,
+    label: str,
+    output: Path,
+    name: str | None,
+    codes: tuple[str, ...],
+    numbers: tuple[str, ...],
+    icd_chapters: tuple[str, ...],
+    force: bool,
+) -> None:
     """Write a first study from the tables in DIR, one CSV or Parquet file per site.
+
+    Columns may be called anything: a feature has a name, and `column` says what the tables call it. Whole numbers in a
+    column that is called like a code (admission_type_id) are asked about at a terminal, and categories elsewhere.
+    Bands such as [70-80) are read as their middle.
 
     Read and correct what it writes: units, ranges and what counts as yes are guesses.
     """
-    from spinney.cohort.infer import infer_study
+    from spinney.cohort.infer import Answers, infer_study
     from spinney.configuration.study_file import write_study
     from spinney.connectors.tables import read_tables
 
     if output.exists() and not force:
         raise click.UsageError(f"{output} is there already; take another --output, or --force to write over it")
     tables = read_tables(folder)
-    inferred = infer_study(tables, label, name or _name_of(folder))
+    called = name or _name_of(folder)
+    answers = Answers(frozenset(codes), frozenset(numbers), frozenset(icd_chapters))
+    inferred = infer_study(tables, label, called, answers)
+    if inferred.asked and sys.stdin.isatty():
+        inferred = infer_study(tables, label, called, _answered(answers, inferred.asked))
     write_study(inferred.study, output, inferred.notes)
     for note in inferred.notes:
         click.echo(note)
     click.echo(f"{output}: {len(inferred.study.features)} features, sites {', '.join(tables)}; read it and correct it.")
+
+
+def _answered(answers: Answers, asked: tuple[str, ...]) -> Answers:
+    """What somebody at the terminal says of each column."""
+    amounts = {
+        column
+        for column in asked
+        if not click.confirm(f"{column} holds few whole numbers. Are they codes, each a category?", default=True)
+    }
+    return answers._replace(codes=answers.codes.union(asked) - amounts, numbers=answers.numbers | amounts)
 
 
 @study.command("import-fair4health", short_help="Translate a FAIR4Health feature set.")

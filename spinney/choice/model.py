@@ -232,7 +232,9 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hasher = hashlib.sha256()
         for owner, tree in zip(self.owners_, self.forest_.digests, strict=True):
             hasher.update(f"{owner} {tree}\n".encode())
-        hasher.update(repr([(one.name, one.kind, one.range, one.categories) for one in self.features_]).encode())
+        hasher.update(
+            repr([(one.name, one.kind, one.range, one.categories, one.read_as) for one in self.features_]).encode()
+        )
         hasher.update(self.weights_.astype("<f8").tobytes())
         hasher.update(repr((self.calibration_, self.threshold_)).encode())
         if self.fill_ is not None:

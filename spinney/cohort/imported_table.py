@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,10 +16,11 @@ from spinney.cohort.engine import label_words
 from spinney.cohort.events import NOT_A_NUMBER
 from spinney.connectors.duck import name, text, text_list
 from spinney.connectors.sources import TABLE
-from spinney.connectors.tables import MISSING_WORDS, TableForm, form_of
+from spinney.connectors.tables import MISSING_WORDS, NO_NUMBER, TableForm, form_of
 from spinney.errors import CohortRejected, SourceFailed
-from spinney.rows.encode import DEFAULT_POSITIVE, PLAIN_ANSWERS
-from spinney.study.settings import Feature
+from spinney.rows.encode import DEFAULT_POSITIVE, PLAIN_ANSWERS, column_in
+from spinney.rows.read_as import reader
+from spinney.study.settings import Feature, Label
 from spinney.study.study import Study
 
 
@@ -45,16 +47,22 @@ def finish(
     source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path, form)
     try:
         there = [row[0] for row in bench.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-        _check(there, [patient, index_time, study.label.name], path)
-        _check_answers(bench, source, study)
-        typed = _typed(source, study, patient, index_time, there, form.decimal)
+        _check(there, [patient, index_time], path)
+        asked: tuple[Feature | Label, ...] = (*study.features, study.label)
+        called = {one.name: column for one in asked if (column := _column_of(one, there))}
+        _check(list(called), [study.label.name], path, there)
+        _check_answers(bench, source, study, called[study.label.name])
+        _read_words(bench, source, study, called)
+        typed = _typed(source, study, patient, index_time, called, form.decimal)
         bench.execute(f"CREATE OR REPLACE TEMP TABLE finished AS {typed}")
     except duckdb.Error as error:
         raise SourceFailed(f"{path.name} can't be read as a table ({type(error).__name__}); is it whole?") from None
     counts = dict(bench.execute("SELECT reason, count(*) FROM finished GROUP BY reason").fetchall())
     counts["broken line"] = _rejected(bench) if path.suffix != ".parquet" else 0
     newest = bench.execute("SELECT max(index_time) FROM finished WHERE reason IS NULL").fetchall()[0][0]
-    notes = [f"{one.name}: no such column in the table" for one in study.features if one.name not in there]
+    notes = [
+        f"{one.column or one.name}: no such column in the table" for one in study.features if one.name not in called
+    ]
     if form.separator != ",":
         notes.append(
             f"{path.name} is read with {form.separator!r} between columns and {form.decimal!r} before decimals"
@@ -71,7 +79,7 @@ def finish(
 
 
 def _csv(path: Path, form: TableForm) -> str:
-    missing = text_list(["", "NA", "NaN", "nan", *MISSING_WORDS])
+    missing = text_list(MISSING_WORDS)
     return (
         f"read_csv({text(path)}, all_varchar = true, header = true, delim = {text(form.separator)}, quote = '\"', "
         f"store_rejects = true, nullstr = [{missing}])"
@@ -82,17 +90,39 @@ def _rejected(bench: duckdb.DuckDBPyConnection) -> int:
     return int(bench.execute("SELECT count(DISTINCT line) FROM reject_errors").fetchall()[0][0])
 
 
-def _check(there: list[str], needed: list[str | None], path: Path) -> None:
+def _column_of(one: Feature | Label, there: list[str]) -> str | None:
+    """What the table calls it, blanks around it included."""
+    called = column_in(one, {name.strip() for name in there})
+    return next((name for name in there if name.strip() == called), None)
+
+
+def _check(there: list[str], needed: list[str | None], path: Path, shown: list[str] | None = None) -> None:
     for column in needed:
         if column is not None and column not in there:
-            raise SourceFailed(f"{path.name}: column {column} is missing; it has {', '.join(there[:20])}")
+            raise SourceFailed(f"{path.name}: column {column} is missing; it has {', '.join((shown or there)[:20])}")
 
 
-def _check_answers(bench: duckdb.DuckDBPyConnection, source: str, study: Study) -> None:
+def _read_words(bench: duckdb.DuckDBPyConnection, source: str, study: Study, called: Mapping[str, str]) -> None:
+    """Fill `said` with what the words of a feature mean that are neither numbers nor categories as they stand."""
+    bench.execute('CREATE OR REPLACE TEMP TABLE said (feature VARCHAR, word VARCHAR, "value" VARCHAR)')
+    for feature in study.features:
+        if feature.read_as is None or feature.name not in called:
+            continue
+        column = f"CAST({name(called[feature.name])} AS VARCHAR)"
+        words = bench.sql(f"SELECT DISTINCT {column} FROM {source} WHERE {column} IS NOT NULL").fetchall()
+        read = reader(feature.read_as, feature.categories)
+        meant = [None if (value := read(word)) is None else str(value) for (word,) in words]
+        told = pa.table({"word": [word for (word,) in words], "value": pa.array(meant, pa.string())})
+        bench.register("told", told)
+        bench.execute(f'INSERT INTO said SELECT {text(feature.name)}, word, "value" FROM told')
+        bench.unregister("told")
+
+
+def _check_answers(bench: duckdb.DuckDBPyConnection, source: str, study: Study, column: str) -> None:
     """Words that are neither a plain yes nor a plain no must not become a no in silence."""
     label = study.label
     if label.positive == DEFAULT_POSITIVE:
-        answer = f"lower({_word(label.name)})"
+        answer = f"lower({_word(column)})"
         strange = bench.execute(
             f"SELECT count(DISTINCT {answer}) FROM {source} WHERE {answer} NOT IN ({text_list(PLAIN_ANSWERS)})"
         ).fetchall()[0][0]
@@ -110,8 +140,8 @@ def _word(column: str) -> str:
     )
 
 
-def _means_yes(study: Study) -> str:
-    outcome, positive = _word(study.label.name), study.label.positive
+def _means_yes(study: Study, column: str) -> str:
+    outcome, positive = _word(column), study.label.positive
     if positive == DEFAULT_POSITIVE:
         return f"lower({outcome}) IN ({text_list(word.lower() for word in positive)})"
     plain = {"true": "1", "True": "1", "false": "0", "False": "0"}
@@ -128,20 +158,21 @@ def _number_word(word: str) -> str:
 
 
 def _typed(
-    source: str, study: Study, patient: str | None, index_time: str | None, there: list[str], decimal: str
+    source: str, study: Study, patient: str | None, index_time: str | None, called: Mapping[str, str], decimal: str
 ) -> str:
-    features = [feature for feature in study.features if feature.name in there]
-    columns = "".join(f"{_value(feature, decimal)} AS {name(feature.name)}, " for feature in features)
+    features = [feature for feature in study.features if feature.name in called]
+    values = {one.name: _value(one, called[one.name], decimal) for one in features}
+    columns = "".join(f"{value} AS {name(feature)}, " for feature, value in values.items())
     broken = " OR ".join(
-        f"({name(one.name)} IS NOT NULL AND {_value(one, decimal)} IS NULL)"
+        f"({_number_cell(called[one.name])} IS NOT NULL AND {values[one.name]} IS NULL)"
         for one in features
         if one.kind != "categorical"
     )
     who = f"CAST({name(patient)} AS VARCHAR)" if patient else "CAST(row_number() OVER () AS VARCHAR)"
     when = f"CAST({name(index_time)} AS VARCHAR)" if index_time else "NULL::VARCHAR"
-    outcome = _word(study.label.name)
+    outcome = _word(called[study.label.name])
     yes, no = label_words(study.label.positive)
-    is_yes = _means_yes(study)
+    is_yes = _means_yes(study, called[study.label.name])
     return f"""
         SELECT {who} AS patient, moment({when}) AS index_time, {columns}
             CASE WHEN {outcome} IS NOT NULL THEN CASE WHEN {is_yes} THEN {yes} ELSE {no} END END
@@ -153,12 +184,22 @@ def _typed(
         FROM {source}"""
 
 
-def _value(feature: Feature, decimal: str) -> str:
-    column = f"CAST({name(feature.name)} AS VARCHAR)"
+def _number_cell(called: str) -> str:
+    """A cell of a column of numbers; None is none."""
+    there = f"CAST({name(called)} AS VARCHAR)"
+    return f"CASE WHEN lower(trim({there})) <> {text(NO_NUMBER)} THEN {there} END"
+
+
+def _value(feature: Feature, called: str, decimal: str) -> str:
+    column = f"CAST({name(called)} AS VARCHAR)"
+    if feature.read_as is not None:
+        meant = f'(SELECT s."value" FROM said s WHERE s.feature = {text(feature.name)} AND s.word = {column})'
+        return meant if feature.categories else f"finite({meant})"
     if feature.kind == "categorical":
         known = text_list(feature.categories or ())
-        word = _word(feature.name)
+        word = _word(called)
         return f"CASE WHEN {column} NOT IN ({known}) AND {word} IN ({known}) THEN {word} ELSE {column} END"
+    column = _number_cell(called)
     if decimal == ",":
         column = f"replace({column}, ',', '.')"
     if feature.kind == "binary":

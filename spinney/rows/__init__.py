@@ -1,5 +1,6 @@
 """Rows as a study sees them, and what may be said of them. Pure.
 
+read_as     words of a table that stand for numbers or groups
 encode      a table becomes a matrix, scaled by the ranges of the study
 parts       who trains, who validates, who tests
 cohort      a site's patients as arrays

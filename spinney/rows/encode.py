@@ -6,7 +6,7 @@ A category becomes one column each. A feature that a site doesn't have is a colu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import CohortRejected
+from spinney.rows.read_as import reader
 from spinney.study.settings import THRESHOLD_STEPS, Feature, Label
 
 Matrix = NDArray[np.float32]
@@ -54,7 +55,7 @@ def encode(frame: Any, columns: Sequence[Column]) -> tuple[Matrix, NDArray[np.bo
     """The matrix of a data frame, and which columns the frame has at all."""
     matrix = np.full((len(frame), len(columns)), np.nan, dtype=np.float32)
     names = set(map(str, frame.columns))
-    present = np.array([column.feature.name in names for column in columns])
+    present = np.array([column_in(column.feature, names) is not None for column in columns])
     read, raw = "", np.empty(0)  # one feature at a time: all of them would be twice the matrix
     for index, column in enumerate(columns):
         if present[index]:
@@ -69,11 +70,18 @@ def filled(matrix: Matrix, present: NDArray[np.bool_], fill: Matrix) -> Matrix:
     return np.where(np.isnan(matrix) & present, fill, matrix)
 
 
+def column_in(one: Feature | Label, names: Collection[str]) -> str | None:
+    """What a table calls a feature or the label: its name, or else its column; None if the table has neither."""
+    return next((called for called in (one.name, one.column) if called in names), None)
+
+
 def encode_label(frame: Any, label: Label) -> NDArray[np.int8]:
     """1 where the label means yes, 0 elsewhere; an unknown outcome is an error, not a no."""
-    if label.name not in set(map(str, frame.columns)):
-        raise CohortRejected(f"label {label.name} is a column", advice="add the column or mend label.name in the study")
-    words = texts(np.asarray(_column(frame, label.name), dtype=object))
+    there = column_in(label, set(map(str, frame.columns)))
+    if there is None:
+        advice = "add the column or mend label.name and label.column in the study"
+        raise CohortRejected(f"label {label.name} is a column", advice=advice)
+    words = texts(np.asarray(_column(frame, there), dtype=object))
     unknown = int(sum(word is None for word in words))
     if unknown:
         raise CohortRejected(f"label {label.name} is known", unknown, "leave rows without an outcome out of the table")
@@ -137,7 +145,13 @@ def _column(frame: Any, name: str) -> Any:
 
 def _raw_values(frame: Any, feature: Feature) -> NDArray[np.float64]:
     """Numbers as they are, categories as their places in the study; NaN where missing or not allowed."""
-    values = _column(frame, feature.name)
+    values = _column(frame, column_in(feature, set(map(str, frame.columns))) or feature.name)
+    if feature.read_as and values.dtype.kind not in "fiub":
+        read = reader(feature.read_as, feature.categories)
+        meant = {word: read(word) for word in {*texts(np.asarray(values, dtype=object))}}
+        values = np.array([meant[word] for word in texts(np.asarray(values, dtype=object))], dtype=object)
+        if not feature.categories:
+            return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
     if feature.categories:
         place: dict[str | None, int] = {word: at for at, word in enumerate(feature.categories)}
         words = texts(np.asarray(values, dtype=object))

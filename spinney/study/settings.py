@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ from spinney.study.definition import FeatureSource, LabelSource
 
 THRESHOLD_STEPS = 1000
 MOST_THRESHOLD_STEPS = 65_535
+ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
 
@@ -36,6 +37,23 @@ class Feature(Settings):
         None, description="Allowed values of a categorical feature; any other value counts as missing."
     )
     source: FeatureSource | None = Field(None, description="How it is read from coded events or from the patient.")
+    column: ColumnName | None = Field(
+        None, description="What finished tables call it, where that is not its name: any text, at all sites the same."
+    )
+    read_as: Literal["bands", "icd-9-chapters", "icd-10-chapters"] | None = Field(
+        None,
+        description="How words of finished tables are read. bands: [70-80) is 75 and 80+ is 80, for a continuous "
+        "feature. icd-9-chapters, icd-10-chapters: 428.0 and I50.9 are circulatory, for a categorical one.",
+    )
+
+    @model_validator(mode="after")
+    def _tables_are_read_as_they_can_be(self) -> Self:
+        if self.source is not None and (self.column is not None or self.read_as is not None):
+            raise ValueError(f"column and read_as are for finished tables; {self.name} has a source")
+        needed = {None: self.kind, "bands": "continuous"}.get(self.read_as, "categorical")
+        if self.kind != needed:
+            raise ValueError(f"read_as: {self.read_as} makes a {needed} feature; {self.name} is {self.kind}")
+        return self
 
     @model_validator(mode="after")
     def _kind_has_what_it_needs(self) -> Self:
@@ -67,6 +85,7 @@ class Label(Settings):
         ("1", "1.0", "true", "True", "yes"), min_length=1, description="Values that mean yes; all others mean no."
     )
     source: LabelSource | None = Field(None, description="What makes it yes, and within which horizon.")
+    column: ColumnName | None = Field(None, description="What finished tables call it, where that is not its name.")
 
 
 class Tuning(Settings):

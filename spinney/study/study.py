@@ -66,6 +66,12 @@ class Study(Settings):
             raise ValueError(f"used more than once as a feature or label: {', '.join(twice)}")
         if taken := sorted(name for name in names if name.lower() in RESERVED_COLUMNS):
             raise ValueError(f"{', '.join(taken)} is a column of every cohort; give the feature or label another name")
+        called: tuple[Feature | Label, ...] = (*self.features, self.label)
+        theirs = {one.column.strip().lower(): one.name for one in called if one.column}
+        if mixed := [name for name in names if theirs.get(name.lower(), name) != name]:
+            raise ValueError(
+                f"{', '.join(mixed)} is the name of one thing and the column of another; rename one of them"
+            )
         if self.imputation == "forward-fill-then-median" and self.cohort is None:
             raise ValueError("forward-fill-then-median needs the study's `cohort`; finished tables can't be filled so")
         columns = sum(len(feature.categories or (1,)) for feature in self.features)

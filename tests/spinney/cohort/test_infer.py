@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spinney.cohort.infer import infer_study
+from spinney.cohort.infer import Answers, infer_study
 from spinney.errors import StudyInvalid
 
 
@@ -37,9 +37,9 @@ def test_noughts_and_ones_are_binary(values):
 
 
 def test_text_is_categorical_and_numbers_are_not():
-    tables = sites(text=["mild", "severe"] * 10, code=[1, 2, 3, 4] * 5)
+    tables = sites(text=["mild", "severe"] * 10, grade=[1, 2, 3, 4] * 5)
     assert feature(tables, "text").categories == ("mild", "severe")
-    assert feature(tables, "code").kind == "continuous"
+    assert feature(tables, "grade").kind == "continuous"
 
 
 def test_text_of_few_rows_is_not_named_in_the_study():
@@ -51,9 +51,84 @@ def test_text_of_one_patient_is_not_named_however_many_rows_the_patient_has():
     assert feature(sites(x=words, patient=people), "x").categories == ("mild", "severe")
 
 
-def test_a_column_that_every_cohort_has_is_no_feature():
-    inferred = infer_study(sites(x=[1, 2] * 10, Reason=["a", "b"] * 10), "died", "study")
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("Reason", "Reason_2"),  # a column of every cohort
+        ("Blood pressure (mmHg)", "Blood_pressure_mmHg"),
+        ("größe", "groe"),
+        ("30 days", "x_30_days"),
+        ("血圧", "x_2"),
+        ("x!", "x_2"),
+        ("wt.loss", "wt.loss"),
+    ],
+)
+def test_a_column_may_be_called_anything(column, name):
+    study = infer_study(sites(**{"x": SOMETHING, column: SOMETHING}), "died", "study").study
+    assert [(one.name, one.column) for one in study.features] == [
+        ("x", None),
+        (name, None if name == column else column),
+    ]
+
+
+def test_a_label_may_be_called_anything():
+    table = pd.DataFrame({"x": range(60), "Readmitted (30 d)?": ["No", "<30", ">30"] * 20})
+    label = infer_study({"north": table}, "Readmitted (30 d)?", "study").study.label
+    assert (label.name, label.column, label.positive) == ("Readmitted_30_d", "Readmitted (30 d)?", ("<30", ">30"))
+
+
+@pytest.mark.parametrize("column", ["admission_type_id", "admissionTypeId", "payer code", "type"])
+def test_few_whole_numbers_in_a_column_that_is_called_a_code_are_categories_and_asked_about(column):
+    tables = sites(**{column: [1, 2, 3, 11] * 10, "x": SOMETHING})
+    guessed = infer_study(tables, "died", "study")
+    assert guessed.study.features[0].categories == ("1", "11", "2", "3")
+    assert guessed.asked == (column,)
+    assert f"if they are amounts, say --numbers {column}." in guessed.notes[0]
+
+
+def test_somebody_s_word_on_codes_and_numbers_counts():
+    tables = sites(ward_id=[1, 2, 3, 11] * 10, ward=[1, 2, 3, 11] * 10)
+    told = infer_study(tables, "died", "study", Answers(frozenset({"ward"}), frozenset({"ward_id"})))
+    assert [one.kind for one in told.study.features] == ["continuous", "categorical"]
+    assert told.asked == ()
+    with pytest.raises(StudyInvalid, match="wart is no column; there are ward_id, ward, died"):
+        infer_study(tables, "died", "study", Answers(frozenset({"wart"})))
+
+
+def test_many_whole_numbers_in_a_column_that_is_called_a_code_are_left_out():
+    inferred = infer_study(sites(x=list(range(300)), doctor_id=[*range(60)] * 5), "died", "study")
     assert [one.name for one in inferred.study.features] == ["x"]
+    assert "doctor_id is left out: it has 60 different codes; group them, or say --numbers doctor_id." in inferred.notes
+
+
+@pytest.mark.parametrize("bands", [["[0-10)", "[70-80)", "[90-100)"], ["0-9", "10-99", "100+"], ["(0, 1]", "(1, 100]"]])
+def test_ordered_bands_are_numbers(bands):
+    found = feature(sites(age=bands * 20), "age")
+    assert (found.kind, found.read_as, found.range) == ("continuous", "bands", (0, 100))
+
+
+@pytest.mark.parametrize("words", [["None", ">7", ">8"], [">7", ">8"], ["none", "[0-10)"], ["80-70", "70-60"]])
+def test_words_that_are_no_bands_stay_words(words):
+    assert set(feature(sites(x=words * 20), "x").categories) == set(words)
+
+
+@pytest.mark.parametrize(
+    ("codes", "how", "categories"),
+    [
+        (["428", "250.83", "V57", "4280", "?"], "icd-9-chapters", ("circulatory", "endocrine", "health-status")),
+        (["I50.9", "E11", "V57", "x"], "icd-10-chapters", ("circulatory", "endocrine", "external")),
+        ([428, 250.83, 8], "icd-9-chapters", ("circulatory", "endocrine", "infectious")),
+    ],
+)
+def test_codes_of_the_icd_are_grouped_by_chapter_on_request(codes, how, categories):
+    tables = sites(diag=codes * 20)
+    found = infer_study(tables, "died", "study", Answers(chapters=frozenset({"diag"}))).study.features[0]
+    assert (found.read_as, found.categories) == (how, categories)
+
+
+def test_what_is_no_code_of_the_icd_is_not_grouped():
+    with pytest.raises(StudyInvalid, match="none of its values is a code of ICD-9 or ICD-10"):
+        infer_study(sites(diag=["heart", "lung"] * 10), "died", "study", Answers(chapters=frozenset({"diag"})))
 
 
 @pytest.mark.parametrize(
@@ -122,7 +197,7 @@ def test_a_column_that_one_site_lacks_stays_a_feature():
         ("remark", [f"text {row}" for row in range(40)], "nearly every row has a value of its own"),
         ("stay_id", list(range(40)), "nearly every row has a value of its own"),
         ("rare", ["a"] * 37 + ["b", "c", "d"], "fewer than two of its texts"),
-        ("blood pressure", SOMETHING, "rename it"),
+        ("Unnamed: 0", SOMETHING, "it has no name"),
         ("born", pd.date_range("1950-01-01", periods=40).tolist(), "a date is no feature"),
         ("code", [f"c{row % 60}" for row in range(360)], "it has 60 different texts"),
     ],

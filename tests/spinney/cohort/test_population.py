@@ -138,6 +138,13 @@ def test_a_visit_is_part_of_a_stay_once_that_has_begun(tmp_path: Path) -> None:
     assert times_of(tmp_path / "2", index | {"at": "end"}, EMERGENCY, BED) == ["2023-02-01 12:00"]
 
 
+def test_a_visit_that_is_part_of_no_stay_yet_is_nobodys_first(tmp_path: Path) -> None:
+    index, later = {"classes": ["EMER"], "part_of": {"classes": ["IMP"]}}, "2023-03-01T08:00:00Z"
+    within = [stay("bed2", later, "2023-03-04T10:00:00Z"), stay("visit2", later, None, "EMER", within="bed2")]
+    found = times_of(tmp_path, index, EMERGENCY, BED, *within, eligible={"only": "first"})
+    assert found == ["2023-03-01 08:00"]
+
+
 def test_parts_of_stays_can_be_left_out(tmp_path: Path) -> None:
     assert times_of(tmp_path, {"classes": ["IMP"], "part_of": "nothing"}, EMERGENCY, BED, WHOLE) == ["2023-02-01 08:00"]
 

@@ -6,9 +6,13 @@ import re
 
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
+from spinney.cohort.attrition import Division
+from spinney.cohort.pull_report import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport
+from spinney.reports.attrition import NOBODY_ELSE, PATIENTS, attrition_rows
 from spinney.reports.facts import NightFacts, RoundFacts, steps_in
-from spinney.reports.words import comparison_rows, credit_rows, night_markdown, round_markdown
+from spinney.reports.words import comparison_rows, credit_rows, failed_words, night_markdown, round_markdown
+from spinney.study.study import Study
 
 
 def artifact_key(*words: str) -> str:
@@ -23,14 +27,21 @@ def show_quality(quality: QualityReport, study: str) -> None:
             "rule": one.rule,
             "severity": one.severity,
             "kept": "yes" if one.passed else "no",
-            "failed": one.failed,
-            "of": one.checked,
+            "failed": failed_words(one),
         }
         for one in quality.results
     ]
     create_table_artifact(
         rows, key=artifact_key(study, "quality"), description="How the cohort keeps the study's rules."
     )
+
+
+def show_attrition(site: str, study: Study, pulled: PullReport, division: Division | None = None) -> None:
+    """The way from the source to the rows, rule by rule; nothing where nobody got so far as to count index events."""
+    if pulled.attrition is not None:
+        rows = attrition_rows(pulled, division, study)
+        key = artifact_key(site, study.name, "attrition")
+        create_table_artifact(rows, key=key, description=f"From the source to the rows. {PATIENTS} {NOBODY_ELSE}")
 
 
 def show_night(facts: NightFacts) -> None:

@@ -10,9 +10,10 @@ from spinney.cohort.encoded import write_encoded
 from spinney.cohort.pull import pull
 from spinney.cohort.pull_report import PullReport, PullResult
 from spinney.configuration.site import SiteSettings
+from spinney.errors import CohortRejected
 from spinney.rows.cohort_ref import CohortRef
 from spinney.study.study import Study
-from spinney.tasks.artifacts import show_quality
+from spinney.tasks.artifacts import show_attrition, show_quality
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
 from spinney.tasks.site import honour_objections
@@ -25,6 +26,9 @@ def pull_cohort(site: SiteSettings, study: Study) -> PullResult:
     report = PullReport()
     try:
         result = pull(study, site.pull_plan(study.name), report=report)
+    except CohortRejected:
+        show_attrition(site.name, study, report)
+        raise
     finally:
         honour_objections(site, study, report.objections)
     for note in result.report.for_logs:
@@ -39,6 +43,7 @@ def check_cohort(site: SiteSettings, study: Study, pulled: PullResult) -> CheckR
     from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
     checked = check(site.home, study, pulled.cohort, pulled.report, site.accepted)
+    show_attrition(site.name, study, pulled.report, checked.division)
     show_quality(checked.quality, study.name)
     log = get_run_logger()
     for failed in checked.quality.failures("warning"):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
 
+from spinney.cohort.attrition import Division, PartCount
+from spinney.cohort.flow import Count, Span, flow, parts_told
 from spinney.cohort.pull_report import PullReport
 
 MOST_FILES = 20
@@ -64,3 +68,45 @@ def feature_lines(report: PullReport) -> list[str]:
 def _reasons(counts: Mapping[tuple[str, str], int], of: str) -> str:
     found: Iterable[tuple[str, int]] = ((reason, count) for (what, reason), count in counts.items() if what == of)
     return ", ".join(f"{reason} {count:,}" for reason, count in sorted(found, key=lambda one: -one[1]))
+
+
+def attrition_lines(report: PullReport, division: Division | None) -> list[str]:
+    """The way from the source to the rows: what each rule leaves out, and what is left, as it is."""
+    lines = []
+    for stage in (flow(report.attrition) if report.attrition else None) or []:
+        if stage.lost is not None:
+            left = "" if stage.title else f"; left {_count(stage.left)}"
+            lines.append(f"- {stage.reason}: {_count(stage.lost)}{left}")
+        if stage.title:
+            unit = "" if stage.title.startswith((stage.left.unit, "rows")) else f" {stage.left.unit}"
+            lines.append(f"{stage.title}: {_count(stage.left, unit)}")
+    return lines + [f"in {one.name}: {one.rows:,} ({one.patients:,})" for one in _parts(division)]
+
+
+def attrition_data(report: PullReport, division: Division | None) -> dict[str, Any]:
+    """The same for scripts."""
+    steps = [
+        {
+            "reason": stage.reason or None,
+            "left_out": _number(stage.lost.events if stage.lost else None),
+            "patients_left_out": _number(stage.lost.patients if stage.lost else None),
+            "title": stage.title or None,
+            "left": _number(stage.left.events),
+            "patients_left": _number(stage.left.patients),
+        }
+        for stage in (flow(report.attrition) if report.attrition else None) or []
+    ]
+    return {"attrition": steps, "parts": [asdict(one) for one in _parts(division)]}
+
+
+def _parts(division: Division | None) -> list[PartCount]:
+    return parts_told(division) if division else []
+
+
+def _count(count: Count, unit: str = "") -> str:
+    events = "events not compared" if count.events is None else f"{count.events}{unit}"
+    return f"{events} ({count.patients})"
+
+
+def _number(span: Span | None) -> int | None:
+    return span.low if span else None

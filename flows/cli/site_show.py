@@ -22,7 +22,7 @@ from spinney.cohort.summary import FeatureSummary, summarise
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.great_expectations.quality import QualityReport
 from spinney.errors import CohortRejected, Declined, SourceFailed, SpinneyError
-from spinney.flows.cli.site_losses import feature_lines, file_lines, kind_lines
+from spinney.flows.cli.site_losses import attrition_data, attrition_lines, feature_lines, file_lines, kind_lines
 from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.describe import characteristic_vector, rounded_rows, vector_names
@@ -169,6 +169,7 @@ def as_data(looked: Looked) -> dict[str, Any]:
         "unripe": report.unripe,
         "index_events": report.index_events,
         "left_out": dict(report.left_out),
+        **attrition_data(report, seen.checked.division if seen else None),
         "files": [{"file": name, "holds": dict(holds)} for name, holds in report.files.items()],
         "read": dict(report.read),
         "quarantine": [{"kind": k, "reason": r, "count": n} for (k, r), n in sorted(report.quarantined.items())],
@@ -212,7 +213,8 @@ def show(looked: Looked) -> None:
     if report.files:
         _show_lines(console, "files", file_lines(report))
     _show_lines(console, "read, by resource type", kind_lines(report))
-    _show_counts(console, "index events left out", dict(report.left_out))
+    if flow := attrition_lines(report, seen.checked.division if seen else None):
+        _show_lines(console, "from the source to the rows, in index events (and patients)", flow)
     if report.objections is not None:
         console.print(f"opt-out: {report.objections.sentence()}", markup=False, soft_wrap=True)
     if lost := feature_lines(report):
@@ -235,11 +237,6 @@ def show(looked: Looked) -> None:
 
 def _from_here(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def _show_counts(console: Console, title: str, counts: dict[str, int]) -> None:
-    words = "; ".join(f"{reason} {count:,}" for reason, count in sorted(counts.items(), key=lambda one: -one[1]))
-    console.print(f"{title}: {words or 'none'}", markup=False)
 
 
 def _show_lines(console: Console, title: str, lines: Sequence[str]) -> None:

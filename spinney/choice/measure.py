@@ -16,6 +16,7 @@ from spinney.choice.metrics import RANKING_AND_ERROR, Figure, Metric
 from spinney.choice.outcome import Decision, Newest, Outcome, Subgroup
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
+from spinney.rows.floors import few
 from spinney.rows.parts import NEWEST_SHARE, NO_TIMES, Part, unseen_newest
 from spinney.study.definition import PatientFeature
 from spinney.study.settings import Feature
@@ -81,7 +82,7 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
 def too_few(rows: Cohort, study: Study, what: str) -> str:
     """Why there are no figures on these rows, or nothing."""
     fewest, wanted = min(rows.patients_by_class()), study.choice.fewest_test_patients
-    return f"{fewest} {what} patients of one class are too few for figures (the study wants {wanted})" * (
+    return f"{few(fewest)} {what} patients of one class are too few for figures (the study wants {wanted})" * (
         fewest < wanted
     )
 

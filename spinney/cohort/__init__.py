@@ -6,6 +6,7 @@ referred                    Medications and Encounters to which events refer
 code_matches, code_counts   which codes a study means here, and how many of them there are
 recipes, feature_columns    which event belongs to which feature
 engine                      events become a table
+attrition, fates, flow      how many each rule leaves out; why; what of it may be told
 imported_table              a finished table becomes a cohort
 impute                      missing values filled where a study asks for it
 vault, encoded              where cohorts are kept, as tables and as arrays

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from spinney.cohort.accepted import Accepted
+from spinney.cohort.attrition import Division
 from spinney.cohort.drift import Drift, drift, last_cohort
 from spinney.cohort.gaps import gaps
 from spinney.cohort.quality_docs import write_docs
@@ -19,7 +19,6 @@ from spinney.errors import CohortRejected
 from spinney.rows.cohort import divided
 from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import encode_label
-from spinney.rows.parts import Part
 from spinney.study.study import Study
 
 NOTHING_ACCEPTED = Accepted()
@@ -34,6 +33,8 @@ class CheckResult:
     drift: Drift | None
     """None: there is no earlier cohort of this study."""
     docs: Path
+    division: Division | None = None
+    """None: the outcome is not known, so nobody trains."""
 
 
 def check_cohort(
@@ -44,23 +45,36 @@ def check_cohort(
     table = vault.read(cohort)
     last = last_cohort(vault, study, cohort)
     before = vault.read(last) if last else None
-    more = *enough_patients(table, study, vault), *gaps(table, before, study, counts, accepted)
+    division = division_of(table, study, vault)
+    more = *enough_patients(division, study), *gaps(table, before, study, counts, accepted)
     quality = QualityReport((*check_table(table, study, counts).results, *more))
     moved = None if before is None else drift(before, table, study)
     if not quality.failures("critical"):
         vault.accept(cohort)
     docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)
-    return CheckResult(quality, moved, docs)
+    return CheckResult(quality, moved, docs, division)
 
 
-def enough_patients(table: pa.Table, study: Study, vault: Vault) -> Iterator[RuleResult]:
-    """Whether as many patients train as a round will ask for; those who are kept aside to measure don't count."""
-    frame, fewest = table.to_pandas(), study.privacy.smallest_cohort
+def division_of(table: pa.Table, study: Study, vault: Vault) -> Division | None:
+    """How the rows are divided; None where the outcome is not known, which is another rule's business."""
+    frame = table.to_pandas()
     try:
         label = encode_label(frame, study.label)
     except CohortRejected:
-        return  # another rule says that the outcome is not known
+        return None
     patients, part, _ = divided(frame, label, study, frame["patient"].tolist(), vault.key)
-    found = len(np.unique(patients[part == Part.TRAINING]))
-    few = found < fewest
-    yield RuleResult(f"at least {fewest} training patients", "critical", found, found if few else 0, not few)
+    return Division.of(part, patients)
+
+
+def enough_patients(division: Division | None, study: Study) -> Iterator[RuleResult]:
+    """Whether as many patients train as a round will ask for; those who are kept aside to measure don't count.
+
+    It is about the whole cohort: how many train, less than how many there are, is how many are kept aside, and they
+    may be too few to be told of.
+    """
+    if division is None:
+        return
+    fewest = study.privacy.smallest_cohort
+    few = division.training < fewest
+    people = division.patients
+    yield RuleResult(f"at least {fewest} training patients", "critical", people, people if few else 0, not few)

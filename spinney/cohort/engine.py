@@ -7,8 +7,7 @@ run over values in order, so that the same events give the same table to the las
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import duckdb
@@ -17,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spinney.cohort.attrition import Attrition
+from spinney.cohort.fates import count_attrition
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
 from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen, is_no_part
 from spinney.cohort.recipes import definition_of, event_features, label_events
@@ -59,9 +60,7 @@ class Built:
     """The table, with `ripe` as its last column, and what became of the index events."""
 
     table: pa.Table
-    index_events: int
-    left_out: Counter[str]
-    """Reason -> index events."""
+    attrition: Attrition
     strangers: int
     """Index events of patients about whom the source tells nothing else."""
 
@@ -70,16 +69,28 @@ def build(
     bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, largest: int = LARGEST_TABLE
 ) -> Built:
     """The table of a study, of at most `largest` bytes. The bench has its patients in `person`."""
-    left_out = find_rows(bench, relevant, study)
-    index_events = left_out.total()
-    _check_size(left_out[""], len(study.features), largest)
+    reasons = find_rows(bench, relevant, study)
+    rows = bench.execute("SELECT count(*) FROM candidate WHERE step IS NULL").fetchall()[0][0]
+    _check_size(rows, len(study.features), largest)
     set_up_features(bench, relevant, study)
-    bench.execute("CREATE OR REPLACE TEMP TABLE late (row BIGINT, reason VARCHAR)")
-    table = pa.concat_tables([_bucket_table(bench, relevant, study, bucket) for bucket in relevant.buckets])
-    del left_out[""]
-    left_out.update(dict(bench.execute("SELECT reason, count(*) FROM late GROUP BY 1").fetchall()))
+    bench.execute("CREATE OR REPLACE TEMP TABLE late (row BIGINT, step INT)")
+    late = _late_reasons(study)
+    steps = {reason: step for step, reason in enumerate(late, len(reasons))}
+    table = pa.concat_tables([_bucket_table(bench, relevant, study, bucket, steps) for bucket in relevant.buckets])
+    attrition = count_attrition(bench, relevant, study, [*reasons, *late])
     strangers = bench.execute("SELECT count(*) FROM candidate WHERE stranger").fetchall()[0][0]
-    return Built(table, index_events, +left_out, strangers)
+    return Built(table, attrition, strangers)
+
+
+def _late_reasons(study: Study) -> list[str]:
+    """In order, why an index event becomes no row although no rule about its patient's record says so."""
+    rules, label = definition_of(study).eligible, study.label.source
+    reasons = {
+        NOT_ELIGIBLE: bool(rules.values),
+        NOT_FIRST: rules.only == "first-eligible",
+        COMPETING: label is not None and label.outcome != "death" and label.competing == "exclude",
+    }
+    return [reason for reason, applies in reasons.items() if applies]
 
 
 def _check_size(rows: int, features: int, largest: int) -> None:
@@ -92,13 +103,15 @@ def _check_size(rows: int, features: int, largest: int) -> None:
         )
 
 
-def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, bucket: int) -> pa.Table:
+def _bucket_table(
+    bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, bucket: int, steps: Mapping[str, int]
+) -> pa.Table:
     """The finished rows of a bucket: only what the study names, the patient, the index time, and whether it is ripe.
 
     Features are worked on in chunks, so memory depends on the size of a chunk and not on how wide the study is.
     """
     bench.execute(
-        f"CREATE OR REPLACE TEMP TABLE row AS SELECT * FROM candidate WHERE bucket = {bucket} AND left_out = ''"
+        f"CREATE OR REPLACE TEMP TABLE row AS SELECT * FROM candidate WHERE bucket = {bucket} AND step IS NULL"
     )
     bench.execute(f"CREATE OR REPLACE TEMP VIEW event AS SELECT * FROM {relevant.events(bucket)}")
     _find_outcomes(bench, study)
@@ -114,13 +127,13 @@ def _bucket_table(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
         columns[feature.name] = rows[source.patient] if isinstance(source, PatientFeature) else figures.column(place)
     columns |= {study.label.name: rows["label"], "ripe": rows["ripe"]}
     kept = figures.eligible
-    _note_late(bench, rows, ~kept, NOT_ELIGIBLE)
+    _note_late(bench, rows, ~kept, steps.get(NOT_ELIGIBLE))
     if definition_of(study).eligible.only == "first-eligible":
         first = _firsts(rows, kept)
-        _note_late(bench, rows, kept & ~first, NOT_FIRST)
+        _note_late(bench, rows, kept & ~first, steps.get(NOT_FIRST))
         kept = first
     untold = pc.and_(rows["ripe"], pc.is_null(rows["label"])).to_numpy()
-    _note_late(bench, rows, kept & untold, COMPETING)
+    _note_late(bench, rows, kept & untold, steps.get(COMPETING))
     kept = kept & ~untold
     return pa.table(columns).filter(pa.array(kept))
 
@@ -134,11 +147,11 @@ def _firsts(rows: pa.Table, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray(kept & (nth == first[who]))
 
 
-def _note_late(bench: duckdb.DuckDBPyConnection, rows: pa.Table, out: NDArray[np.bool_], reason: str) -> None:
-    """Note which rows are left out for a reason that shows only once they have values."""
+def _note_late(bench: duckdb.DuckDBPyConnection, rows: pa.Table, out: NDArray[np.bool_], step: int | None) -> None:
+    """Note which rows are left out at a step that shows only once they have values."""
     if out.any():
         bench.register("late_rows", rows.select(["row"]).filter(pa.array(out)))
-        bench.execute(f"INSERT INTO late SELECT row, {text(reason)} FROM late_rows")
+        bench.execute(f"INSERT INTO late SELECT row, {step} FROM late_rows")
         bench.unregister("late_rows")
 
 

@@ -7,7 +7,6 @@ sees what was known at prediction time and nothing else, so that whoever applies
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -22,8 +21,11 @@ from spinney.study.definition import Events, IndexEvent, Stay, length
 from spinney.study.study import Study
 
 
-def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> Counter[str]:
-    """Fill `candidate` with the index events, each with the reason why it can't be a row, or with no reason."""
+def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> list[str]:
+    """Fill `candidate` with the index events; `step` is the place of the reason why one can't be a row, or NULL.
+
+    Returns the reasons. Two rules may have one name, so places tell them apart.
+    """
     cohort = definition_of(study)
     _find_openings(bench, relevant, study)
     bench.execute(
@@ -36,23 +38,23 @@ def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study:
         """
     )
     _find_history(bench, relevant, study)
-    cases = " ".join(f"WHEN {breaks} THEN {text(reason)}" for reason, breaks in _reasons(relevant, study))
+    reasons = [*_reasons(relevant, study)]
+    cases = " ".join(f"WHEN {breaks} THEN {step}" for step, (_, breaks) in enumerate(reasons))
     bench.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE candidate AS
         SELECT *, prediction + {interval(horizon_of(study))} <= {timestamp(relevant.watermark)} AS ripe,
-            CASE {cases} ELSE '' END AS left_out
+            CASE {cases} END AS step
         FROM entry
         """
     )
-    counts = bench.execute("SELECT left_out, count(*) FROM candidate GROUP BY 1").fetchall()
-    if not counts:
+    if not bench.execute("SELECT count(*) FROM candidate").fetchall()[0][0]:
         raise CohortRejected(
             f"the source has index events ({cohort.index.kind})",
             0,
             "compare classes, statuses and codes with your data",
         )
-    return Counter(dict(counts))
+    return [reason for reason, _ in reasons]
 
 
 def _find_openings(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:

@@ -14,9 +14,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spinney.cohort.attrition import Attrition
 from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
 from spinney.cohort.events import Staged, stage
+from spinney.cohort.fates import attrition_of_table
+from spinney.cohort.flow import floor_of, flow
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
@@ -75,7 +78,7 @@ def pull(
     with _pulled(study, plan, now, report, progress) as (ripe, still_open):
         cohort, unripe = _kept(ripe, still_open, study, plan.vault, report)
         if cohort is None:
-            raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report))
+            raise CohortRejected("the cohort has rows with a ripe label", 0, _why_empty(report.attrition, study))
     return PullResult(cohort, unripe, report)
 
 
@@ -180,7 +183,7 @@ def _table(
         relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant", report)
         report.notes += _without_recording_time(report.unrecorded)
         built = build(bench, relevant, study, plan.largest_table)
-        report.index_events, report.left_out = built.index_events, built.left_out
+        report.attrition = built.attrition
         if built.strangers:
             report.notes.append(f"{built.strangers:,} index events are of patients whom the source does not describe")
         return built.table
@@ -196,7 +199,7 @@ def _finished(
     finished = finish(bench, path, study, *columns)
     report.read[TABLE], report.watermark = finished.rows, finished.watermark
     report.quarantined.update(finished.quarantined)
-    report.index_events = finished.table.num_rows
+    report.attrition = attrition_of_table(finished.table)
     report.notes += finished.notes
     return finished.table
 
@@ -241,11 +244,14 @@ def _kept(
     return cohort, vault.write(still_open.drop_columns([study.label.name]), study, report.watermark, ripe=False)
 
 
-def _why_empty(report: PullReport) -> str:
-    reasons = [f"{count:,} {reason}" for reason, count in report.left_out.most_common(3)]
-    if report.unripe:
-        reasons.insert(0, f"{report.unripe:,} not ripe yet")
-    return f"of {report.index_events:,} index events: {', '.join(reasons) or 'none'}"
+def _why_empty(attrition: Attrition | None, study: Study) -> str:
+    """For logs as well, so counts are as the flow tells them outside of the house."""
+    stages = flow(attrition, floor_of(study)) if attrition else None
+    if attrition is None or stages is None:
+        return "nothing was found"
+    began, *steps = stages[bool(attrition.source) :]
+    lost = [f"{one.reason} ({one.lost.events})" for one in steps if one.lost and str(one.lost.events) != "0"]
+    return f"of {began.left.events} {began.left.unit}: {', '.join(lost) or 'none'}"
 
 
 def _emptied(folder: Path) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from spinney.cohort.attrition import Attrition
 from spinney.cohort.objections import ObjectionCounts
 from spinney.rows.cohort_ref import CohortRef
 
@@ -34,9 +35,8 @@ class PullReport:
     """(feature, reason) -> events that would count for it, were it not for the reason."""
     unrecorded: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Kind -> events without a recording time, of all."""
-    index_events: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> index events that became no row."""
+    attrition: Attrition | None = None
+    """What became of the index events; None: nobody got so far as to look for them."""
     rows: int = 0
     positive: int = 0
     unripe: int = 0
@@ -52,6 +52,16 @@ class PullReport:
     """Input file -> resources by type, "" what is no resource; nothing: not read. Names may be those of patients, so
     these, too, are for the terminal."""
 
+    @property
+    def index_events(self) -> int:
+        """How many index events were found."""
+        return self.attrition.index_events if self.attrition else 0
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """Reason -> index events that became no row."""
+        return self.attrition.left_out if self.attrition else Counter()
+
     def plain(self) -> dict[str, Any]:
         """The report as plain values, for JSON and for logs."""
         return {
@@ -60,6 +70,7 @@ class PullReport:
                 **vars(self),
                 "watermark": self.watermark and self.watermark.isoformat(),
                 "objections": self.objections and asdict(self.objections),
+                "attrition": self.attrition and asdict(self.attrition),
             }.items()
             if name not in TERMINAL_ONLY
         }

@@ -6,44 +6,47 @@ from xml.etree.ElementTree import Element
 
 from spinney.cohort.pull_report import PullReport
 from spinney.reports import svg as svg
+from spinney.reports.attrition import attrition_parts
 from spinney.reports.facts import NightFacts, of_round
 from spinney.reports.html import bullets, el, figure, moment, section, size, table
-from spinney.reports.words import few, sent
+from spinney.reports.words import failed_words, sent
+from spinney.rows.floors import few
 
 
 def quality_section(facts: NightFacts) -> Element:
     parts: list[Element] = []
     if facts.pulled is not None:
         parts.append(el("p", _pulled(facts.pulled)))
-        aside = [*facts.pulled.quarantined.most_common(), *facts.pulled.left_out.most_common()]
-        reasons = [[reason if isinstance(reason, str) else ": ".join(reason), few(count)] for reason, count in aside]
+        reasons = [[": ".join(reason), few(count)] for reason, count in facts.pulled.quarantined.most_common()]
         if reasons:
-            parts.append(table(["Set aside or left out", "How many"], reasons, "What became no row", (1,)))
+            parts.append(table(["In quarantine", "How many"], reasons, "What was read and can't be used", (1,)))
     if facts.quality is None:
         parts.append(el("p", "The cohort was not checked tonight."))
     else:
         results = sorted(facts.quality.results, key=lambda one: (one.passed, one.severity, one.rule))
-        rows = [
-            ["kept" if one.passed else f"FAILED ({one.severity})", one.rule, f"{one.checked:,}", few(one.failed)]
-            for one in results
-        ]
+        rows = [["kept" if one.passed else f"FAILED ({one.severity})", one.rule, failed_words(one)] for one in results]
         failed = [row for row, one in zip(rows, results, strict=True) if not one.passed]
-        head = ["Result", "Rule", "Checked", "Failed"]
+        head = ["Result", "Rule", "Failed"]
         if failed:
-            parts.append(table(head, failed, "Quality rules that were not kept", (2, 3)))
+            parts.append(table(head, failed, "Quality rules that were not kept", (2,)))
         kept = el("summary", f"{len(rows) - len(failed)} of {len(rows)} rules were kept; all of them as a table")
-        parts.append(el("details", kept, table(head, rows, "All quality rules", (2, 3))))
+        parts.append(el("details", kept, table(head, rows, "All quality rules", (2,))))
     parts += _drift(facts)
     return section("Data quality and drift", *parts)
 
 
+def attrition_section(facts: NightFacts) -> Element | None:
+    """How patients came to be rows; nothing where nobody pulled."""
+    if facts.pulled is None:
+        return None
+    return section("From the source to the rows", *attrition_parts(facts.pulled, facts.division, facts.study))
+
+
 def _pulled(pulled: PullReport) -> str:
+    """Not how much was read: less what is left out it would be what is left."""
     newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
-    aside = f"{few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
-    return (
-        f"{pulled.rows:,} rows with a known outcome ({few(pulled.positive)} events) and {few(pulled.unripe)} that "
-        f"are still open, from {pulled.index_events:,} index events; {aside}.{newest}"
-    )
+    aside = few(pulled.quarantined.total())
+    return f"{aside if pulled.quarantined else 'None'} of the records that were read are in quarantine.{newest}"
 
 
 def _drift(facts: NightFacts) -> list[Element]:

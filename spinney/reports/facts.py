@@ -8,6 +8,7 @@ from datetime import datetime
 
 from spinney.algorithms.bofrf import Bofrf, grouped
 from spinney.choice.personalise import Outcome
+from spinney.cohort.attrition import Division
 from spinney.cohort.drift import Drift
 from spinney.cohort.pull_report import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport
@@ -38,6 +39,7 @@ class NightFacts:
     missed: str = ""  # why there is no outcome: the cohort was rejected, the round was void, nobody opened one
     standing: Standing = field(default_factory=Standing)
     pulled: PullReport | None = None
+    division: Division | None = None  # of the rows whose outcome is known
     quality: QualityReport | None = None
     drift: Drift | None = None  # None: no earlier cohort to compare with
     lines: Sequence[Line] = ()  # of the audit log; the report takes those of this round

@@ -38,6 +38,7 @@ def site_facts(
         missed=missed or void,
         standing=standing or _standing(nights),
         pulled=pulled,
+        division=checked.division if checked else None,
         quality=checked.quality if checked else None,
         drift=checked.drift if checked else None,
         lines=of_round(nights.audit.lines(), nights.study.name, number),

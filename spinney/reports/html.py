@@ -40,6 +40,25 @@ th, td { padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #c5ced6; text-al
 th { border-bottom: 2px solid #9aa7b2; }
 .n { text-align: right; white-space: nowrap; }
 .long { min-width: 14rem; }
+.flow { list-style: none; margin: 1rem 0 .5rem; padding: 0; max-width: 46rem; }
+.flow li { display: grid; grid-template-columns: 1fr 1fr; column-gap: 1.5rem; break-inside: avoid; }
+.flow b, .flow span { display: block; }
+.flow .left, .flow .lost { position: relative; border: 1px solid #44525f; border-radius: .3rem; padding: .3rem .7rem;
+  font-variant-numeric: tabular-nums; }
+.flow .left { grid-column: 1; text-align: center; }
+.flow .lost { grid-column: 2; border-style: dashed; margin: .5rem 0; font-size: .92rem; }
+.flow .stem { grid-column: 1; position: relative; }
+.flow .stem::before { content: ""; position: absolute; left: 50%; top: 0; bottom: 0; border-left: 2px solid #44525f; }
+.flow .stem::after { content: ""; position: absolute; left: 50%; right: -1.5rem; top: 50%;
+  border-top: 2px solid #44525f; }
+.flow .lost::before, .flow .stem + .lost + .left::before { content: ""; position: absolute;
+  border: .35rem solid transparent; }
+.flow .lost::before { left: -.4rem; top: calc(50% - .3rem); border-left-color: #44525f; border-right-width: 0; }
+.flow .stem + .lost + .left::before { left: calc(50% - .3rem); top: -.4rem; border-top-color: #44525f;
+  border-bottom-width: 0; }
+.flow .parts { grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); column-gap: .8rem; row-gap: .8rem;
+  margin-top: .8rem; border-top: 2px solid #44525f; padding-top: .8rem; }
+.flow .parts .left { grid-column: auto; }
 details { margin: .5rem 0; } summary { cursor: pointer; }
 footer { margin-top: 3rem; color: #44525f; font-size: .85rem; }
 @media print {

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 from spinney.choice.curves import Curve
 from spinney.choice.personalise import Outcome
 from spinney.reports import svg as svg
-from spinney.reports.data import letters_section, quality_section
+from spinney.reports.data import attrition_section, letters_section, quality_section
 from spinney.reports.facts import NightFacts
 from spinney.reports.html import bullets, el, figure, moment, page, section, table, tiles
 from spinney.reports.map import map_figure
@@ -45,6 +45,9 @@ def _sections(facts: NightFacts) -> Iterator[Element]:
         yield _credit(facts, facts.outcome)
     yield from _in_use(facts)
     yield from _place(facts)
+    flow = attrition_section(facts)
+    if flow is not None:
+        yield flow
     yield quality_section(facts)
     yield letters_section(facts)
 

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from spinney.choice.metrics import Figure
 from spinney.choice.personalise import DEFAULT_REASON, Outcome
+from spinney.connectors.great_expectations.quality import RuleResult
 from spinney.house.audit import Line
 from spinney.reports.facts import NightFacts, RoundFacts, of_round, steps_in
 from spinney.reports.html import size
+from spinney.rows.floors import FEWEST, few
 from spinney.scoring.monitor import Watch
 
 CANDIDATES = {
@@ -200,9 +202,10 @@ def watch_rows(watch: Watch) -> Rows:
     ]
 
 
-def few(count: int) -> str:
-    """A handful of patients is told as a handful."""
-    return f"{count:,}" if count == 0 or count >= 5 else "fewer than 5"
+def failed_words(rule: RuleResult) -> str:
+    """How often a rule was not kept. Of how many is told if it is all: else it may be all that was read."""
+    everything = rule.failed == rule.checked and rule.failed >= FEWEST
+    return f"all {rule.failed:,}" if everything else few(rule.failed)
 
 
 def comparison_rows(outcome: Outcome) -> Rows:

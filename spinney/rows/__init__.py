@@ -7,4 +7,5 @@ cohort      a site's patients as arrays
 describe    the characteristic vector of a site
 clusters    which sites are alike, by their vectors
 plane       sites on a map
+floors      how few are too few
 """

@@ -54,10 +54,12 @@ class FhirCase:
     timezone: str
     resources: list[Resource]
 
-    def told(self) -> reference.Expected:
+    def read(self) -> reference.Read:
         site = Site(self.timezone)
-        people = fhir.people_of(self.resources, site)
-        return reference.table(self.study, people, fhir.events_of(self.resources, site), site)
+        return reference.Read(fhir.people_of(self.resources, site), fhir.events_of(self.resources, site), site)
+
+    def told(self) -> reference.Expected:
+        return reference.table(self.study, *self.read())
 
     def laid(self, folder: Path) -> Resource:
         return {"kind": "files", "path": write(folder / "fhir", self.resources)}

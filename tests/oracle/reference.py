@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from spinney.study.definition import EventFeature, Events, PatientFeature, length
 from spinney.study.study import Study
@@ -17,6 +17,14 @@ from tests.oracle import population
 from tests.oracle.events import DAY, Event, Person, Site, When
 
 COUNTED = ("count", "exists", "days-since")
+
+
+class Read(NamedTuple):
+    """What a site's records hold."""
+
+    people: Mapping[str, Person]
+    events: Sequence[Event]
+    site: Site
 
 
 @dataclass(frozen=True)
@@ -39,11 +47,7 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
     """One row per index event, in the words of the study."""
     cohort, label = study.cohort, study.label.source
     past = [one for one in events if one.time.first <= site.now]
-    read = [one for one in past if any(meant(one, by, codes_only=True) for by in _asked_for(study))]
-    said = [moment for one in read for moment in _told(one)]
-    if label.outcome == "death":  # else they may come from a register that is ahead of the hospital
-        said += [person.died.first for person in people.values() if person.died]
-    newest_data = max((moment for moment in said if moment <= site.now), default=site.now)
+    newest_data = newest(study, people, past, site)
     lives: dict[str, list[Event]] = {}
     for one in past:
         lives.setdefault(one.patient, []).append(one)
@@ -94,6 +98,19 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
         else:
             found.ripe.append(row)
     return found
+
+
+def asked(study: Study, past: Sequence[Event]) -> list[Event]:
+    """The events that are read."""
+    return [one for one in past if any(meant(one, by, codes_only=True) for by in _asked_for(study))]
+
+
+def newest(study: Study, people: Mapping[str, Person], past: Sequence[Event], site: Site) -> datetime:
+    """Until when the data reach."""
+    said = [moment for one in asked(study, past) for moment in _told(one)]
+    if study.label.source.outcome == "death":  # else they may come from a register that is ahead of the hospital
+        said += [person.died.first for person in people.values() if person.died]
+    return max((moment for moment in said if moment <= site.now), default=site.now)
 
 
 def _told(one: Event) -> list[datetime]:

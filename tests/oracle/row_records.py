@@ -47,9 +47,12 @@ class RowCase:
     timezone: str
     tables: dict[str, list[Row]]
 
-    def told(self) -> reference.Expected:
+    def read(self) -> reference.Read:
         site = Site(self.timezone)
-        return reference.table(self.study, rows.people_of(self.tables, site), rows.events_of(self.tables, site), site)
+        return reference.Read(rows.people_of(self.tables, site), rows.events_of(self.tables, site), site)
+
+    def told(self) -> reference.Expected:
+        return reference.table(self.study, *self.read())
 
     def laid(self, folder: Path) -> Row:
         with closing(sqlite3.connect(folder / "his.db")) as his:

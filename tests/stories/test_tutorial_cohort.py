@@ -30,6 +30,7 @@ def lasting(lines: list[str]) -> list[str]:
     text = "\n".join(line.rstrip() for line in lines)
     text = re.sub(r"\([\d,]+ rows/s\)", "", text)
     text = re.sub(r"characteristic vector: .*?(?=a round would send)", "", text, flags=re.DOTALL)
+    text = re.sub(r"^  in (training|test): .*\n", "", text, flags=re.MULTILINE)
     return re.sub(r"about [\d,]+", "about", text).splitlines()
 
 

@@ -13,7 +13,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
 from spinney.reports.facts import NightFacts
-from spinney.tasks.artifacts import artifact_key, show_night, show_quality, show_round
+from spinney.tasks.artifacts import artifact_key, show_attrition, show_night, show_quality, show_round
 from tests.spinney.reports.reported import AT, SITES, night_facts, round_facts, wood
 
 
@@ -48,13 +48,36 @@ def test_a_key_is_one_that_prefect_takes(words: tuple[str, ...], key: str):
 
 
 @pytest.mark.usefixtures("prefect")
-def test_every_rule_is_a_row_with_its_counts():
+def test_every_rule_is_a_row_with_how_often_it_was_not_kept():
     results = (RuleResult("adults", "critical", 60, 3, False), RuleResult("age is known", "warning", 60, 0, True))
     in_a_run(lambda: show_quality(QualityReport(results), "stays"))
     assert shown("stays-quality") == [
-        {"rule": "adults", "severity": "critical", "kept": "no", "failed": 3, "of": 60},
-        {"rule": "age is known", "severity": "warning", "kept": "yes", "failed": 0, "of": 60},
+        {"rule": "adults", "severity": "critical", "kept": "no", "failed": "fewer than 5"},
+        {"rule": "age is known", "severity": "warning", "kept": "yes", "failed": "0"},
     ]
+
+
+@pytest.mark.usefixtures("prefect")
+def test_every_step_from_the_source_to_the_rows_is_a_row_with_nothing_about_too_few():
+    facts = night_facts(wood())
+    in_a_run(lambda: show_attrition("ash", facts.study, facts.pulled, facts.division))
+    rows = shown("ash-wood-attrition")
+    assert [row["step"] for row in rows][:3] == ["found in the source", "no index event of the study", "age"]
+    assert rows[2] == {
+        "step": "age",
+        "left out": "122 index events",
+        "patients left out": "100",
+        "left": "476 or more index events",
+        "patients left": "423 to 432",
+    }
+    assert rows[4]["left out"] == "fewer than 5 index events"
+    assert rows[-1] == {
+        "step": "in test",
+        "left out": "",
+        "patients left out": "",
+        "left": "101 rows",
+        "patients left": "101",
+    }
 
 
 @pytest.mark.usefixtures("prefect")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,24 @@ def test_a_cohort_that_breaks_the_contract_is_rejected_without_another_try(
     files.study.write_text(STUDY.replace("smallest_cohort: 10", "smallest_cohort: 41"))
     with pytest.raises(CohortRejected, match="at least 41 training patients"):
         cohort_of(*files.read())
+
+
+def test_a_cohort_that_comes_to_nothing_shows_which_rule_left_whom_out(prefect: Path, files: Files) -> None:  # noqa: ARG001
+    files.study.write_text(STUDY.replace("features:", "  eligible: {age: [90, 110]}\nfeatures:"))
+    with pytest.raises(CohortRejected, match=r"of 40 index events: age \(40\)"):
+        cohort_of(*files.read())
+    rows = {row["step"]: row for row in newest_artifact("north-stays-attrition")}
+    assert (rows["age"]["left out"], rows["age"]["patients left"]) == ("40 index events", "0")
+    assert rows["died before prediction time"]["left out"] == "0 index events"
+
+
+def newest_artifact(key: str) -> Any:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
+
+    with get_client(sync_client=True) as client:
+        found = client.read_artifacts(artifact_filter=ArtifactFilter(key=ArtifactFilterKey(any_=[key])))
+    return json.loads(max(found, key=lambda one: one.created).data)
 
 
 def test_prefect_stores_no_value_of_a_patient(prefect: Path, files: Files) -> None:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
+from spinney.cohort.attrition import Attrition, Loss
 from spinney.cohort.pull_report import PullReport
-from spinney.flows.cli.site_losses import NOT_READ, feature_lines, file_lines, kind_lines
+from spinney.flows.cli.site_losses import (
+    NOT_READ,
+    attrition_data,
+    attrition_lines,
+    feature_lines,
+    file_lines,
+    kind_lines,
+)
 
 
 def test_very_many_files_are_told_together_and_the_odd_ones_by_themselves() -> None:
@@ -38,3 +46,41 @@ def test_a_feature_is_told_with_what_counts_and_what_is_lost() -> None:
     lost = Counter({("hb", "no unit"): 3, ("hb", "in the future"): 8})
     report = PullReport(found=Counter(hb=1200, age=4), lost=lost)
     assert feature_lines(report) == ["hb: 1,200 count; in the future 8, no unit 3"]
+
+
+MERGED = (
+    Loss("no index event of the study", None, 3, 0),
+    Loss("age", 1, 0, 1),
+    Loss("died before prediction time", 2, 1, 2),
+    Loss("the outcome is still open", 4, 2, 2),
+)
+
+
+def test_the_way_to_the_rows_is_told_as_it_was_and_what_can_t_be_compared_is_not() -> None:
+    report = PullReport(attrition=Attrition("Encounter", MERGED, 1204, 900))
+    assert attrition_lines(report, None) == [
+        "found in the source: events not compared (906)",
+        "- no index event of the study: events not compared (3)",
+        "index events: 1,211 (903)",
+        "- age: 1 (0); left 1,210 (903)",
+        "- died before prediction time: 2 (1)",
+        "rows: 1,208 (902)",
+        "- the outcome is still open: 4 (2)",
+        "rows with a known outcome: 1,204 (900)",
+    ]
+    steps = attrition_data(report, None)["attrition"]
+    assert (steps[1]["left_out"], steps[1]["patients_left_out"]) == (None, 3)
+
+
+def test_where_nobody_counted_index_events_there_is_no_way_to_tell() -> None:
+    assert attrition_lines(PullReport(), None) == []
+    assert attrition_data(PullReport(), None) == {"attrition": [], "parts": []}
+
+
+def test_a_finished_table_has_only_rows() -> None:
+    report = PullReport(attrition=Attrition("", (Loss("the outcome is still open", 4, 2, 2),), 60, 50))
+    assert attrition_lines(report, None) == [
+        "rows of the table: 64 (52)",
+        "- the outcome is still open: 4 (2)",
+        "rows with a known outcome: 60 (50)",
+    ]

@@ -28,6 +28,26 @@ def test_check_shows_the_cohort_and_what_would_leave(folder: Path) -> None:
     assert (folder / "home" / "data-docs" / "stays.html").exists()
 
 
+def test_check_shows_the_way_from_the_source_to_the_rows_as_it_was(folder: Path) -> None:
+    (folder / "study.yaml").write_text(STUDY.replace("cohort:\n", "cohort:\n  eligible: {age: [18, 82]}\n"))
+    told = spinney("site", "check", "study.yaml").stdout
+    flow = told.split("(and patients):\n")[1].splitlines()
+    assert flow[:6] == [
+        "  found in the source: 61 encounters (40)",
+        "  - no index event of the study: 1 (0)",
+        "  index events: 60 (40)",
+        "  - age unknown: 0 (0); left 60 (40)",
+        "  - age: 1 (1); left 59 (39)",
+        "  - died before prediction time: 0 (0); left 59 (39)",
+    ]
+    assert flow[8:11] == [
+        "  rows: 59 (39)",
+        "  - the outcome is still open: 0 (0)",
+        "  rows with a known outcome: 59 (39)",
+    ]
+    assert [line.split(":")[0] for line in flow[11:13]] == ["  in training", "  in test"]
+
+
 def test_check_tells_scripts_the_same(folder: Path) -> None:  # noqa: ARG001
     answer = spinney("site", "check", "study.yaml", "--json")
     found = json.loads(answer.stdout)
@@ -35,6 +55,16 @@ def test_check_tells_scripts_the_same(folder: Path) -> None:  # noqa: ARG001
     assert found["cohort"]["rows"] == 60
     assert found["takes_part"] is True
     assert found["features"][2]["missing"] == 12
+    assert found["attrition"][0] == {
+        "reason": None,
+        "left_out": None,
+        "patients_left_out": None,
+        "title": "found in the source",
+        "left": 61,
+        "patients_left": 40,
+    }
+    assert [step["left"] for step in found["attrition"][1:]] == [60] * 5
+    assert sum(part["rows"] for part in found["parts"]) == 60
     assert set(found["vector"]) == {"age", "sex=female", "sex=male", "weight"}
     assert found["quarantine"] == []
     assert found["drift"] is None
@@ -123,7 +153,7 @@ def test_a_cohort_that_is_rejected_because_birth_dates_are_written_otherwise_say
     spoilt(folder, "Patient", *((f"19{year}-01-01", f"01.01.19{year}") for year in range(40, 80)))
     told = rejected(folder, STUDY.replace("cohort:\n", "cohort:\n  eligible: {age: [18, 120]}\n"))
     assert "Patient: 40 of 40 set aside, broken date; dates are written 2024-01-31, with or without a time" in told
-    assert "index events left out: age unknown 60" in told
+    assert "  - age unknown: 60 (40); left 0 (0)\n" in told
 
 
 def test_a_cohort_that_is_rejected_because_nobody_asks_for_patients_says_so(folder: Path) -> None:

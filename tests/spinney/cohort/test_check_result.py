@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cohort.check_result import CheckResult, check_cohort, enough_patients
+from spinney.cohort.check_result import CheckResult, check_cohort, division_of, enough_patients
 from spinney.cohort.encoded import encode_table
 from spinney.cohort.vault import Vault
 from spinney.errors import CohortRejected, Declined
@@ -95,7 +95,9 @@ def test_a_check_and_a_round_mean_the_same_patients_by_the_smallest_cohort(peopl
     patients = [f"p{row % people}" for row in range(ROWS)]
     home, words = tmp_path / "home", table(patient=patients)
     ref = known_vault(home).write(words, STUDY, None)
-    (rule,) = enough_patients(Vault(home).read(ref), STUDY, Vault(home))
+    division = division_of(Vault(home).read(ref), STUDY, Vault(home))
+    assert division is not None
+    (rule,) = enough_patients(division, STUDY)
     training = encode_table(Vault(home), ref, STUDY).rows(Part.TRAINING)
     try:
         characteristic_vector(training, STUDY.privacy)
@@ -103,7 +105,8 @@ def test_a_check_and_a_round_mean_the_same_patients_by_the_smallest_cohort(peopl
         assert (rule.rule, rule.passed, rule.failed) == ("at least 30 training patients", False, rule.checked)
     else:
         assert (rule.passed, rule.failed) == (True, 0)
-    assert rule.checked == training.patient_count < people
+    assert division.training == training.patient_count < people
+    assert rule.checked == division.patients == people
 
 
 def test_too_few_training_patients_keep_a_site_out(tmp_path: Path) -> None:

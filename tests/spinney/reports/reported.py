@@ -12,6 +12,7 @@ import numpy as np
 
 from spinney.choice.metrics import Figure
 from spinney.choice.outcome import Newest, Subgroup, Succession
+from spinney.cohort.attrition import Attrition, Division, Loss
 from spinney.cohort.drift import Drift, Shift
 from spinney.cohort.pull_report import PullReport
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
@@ -71,6 +72,20 @@ def watch(falling: float = 0.02) -> Watch:
     return Watch("3", Figure(0.9, 0.86, 0.93), tuple(windows), 1284, 341)
 
 
+def attrition(rows: int, patients: int) -> Attrition:
+    """Whatever comes out: rules that leave nobody out, few, many, and many of few."""
+    losses = (
+        Loss("no index event of the study", 1305, 310, 600),
+        Loss("age", 122, 100, 110),
+        Loss("no heart failure before", 0, 0, 0),
+        Loss("died before prediction time", 3, 2, 3),
+        Loss("prediction time not reached", 12, 1, 2),
+        Loss("died before the outcome could happen", 9, 4, 9),
+        Loss("the outcome is still open", 61, 20, 55),
+    )
+    return Attrition("Encounter", losses, rows, patients)
+
+
 def night_facts(wood: Study, rows: int = 400, **changes: Any) -> NightFacts:
     people = {name: cohort(wood, rows, seed) for seed, name in enumerate(SITES)}
     outcome = replace(simulate(wood, people, round=7).outcomes["ash"], **OF_A_CHAMPION)
@@ -79,8 +94,7 @@ def night_facts(wood: Study, rows: int = 400, **changes: Any) -> NightFacts:
     pulled = PullReport(
         read=Counter({"Observation": 10_412, "Encounter": 2210}),
         quarantined=Counter({("Observation", "no unit"): 31, ("Encounter", "broken date"): 2}),
-        index_events=2210,
-        left_out=Counter({"age": 122, "died before prediction time": 3}),
+        attrition=attrition(rows, people["ash"].patient_count),
         rows=rows,
         positive=rows // 2,
         unripe=61,
@@ -92,6 +106,7 @@ def night_facts(wood: Study, rows: int = 400, **changes: Any) -> NightFacts:
         "outcome": outcome,
         "standing": Standing("4", "4"),
         "pulled": pulled,
+        "division": Division.of(people["ash"].part, people["ash"].patients),
         "quality": QualityReport(tuple(results)),
         "drift": Drift((Shift("x0", 0.31, 0.05), Shift("x1", 0.02, 0.05), Shift("y", 0.01, 0.05)), 0.02),
         "lines": logged(

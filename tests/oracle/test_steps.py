@@ -20,7 +20,7 @@ from tests.oracle.row_records import RowCase, RowRecords
 from tests.oracle.rules import case_of
 from tests.oracle.steps import Counted, Step, counted
 
-RULES = range(100, 116)
+RULES = range(100, 110)
 
 
 def made(case: FhirCase | RowCase, folder: Path) -> Attrition | None:

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import duckdb
 
-from spinney.cohort.recipes import HistoryRule, definition_of, history_rules
+from spinney.cohort.recipes import HistoryRule, definition_of, has_answer, history_rules
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text, text_list, timestamp
 from spinney.errors import CohortRejected
@@ -245,6 +245,8 @@ def is_chosen(events: Events) -> str:
     for column, any_of in (("code", events.codes), ("class", events.classes), ("status", events.statuses)):
         if any_of:
             conditions.append(f"e.{column} IN ({text_list(any_of)})")
+    if events.answers:
+        conditions.append(has_answer(f"[{text_list(events.answers)}]"))
     return " AND ".join(conditions)
 
 

@@ -68,6 +68,7 @@ def _checked_duration(duration: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_checked_duration)]
+Answer = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Events(Settings):
@@ -81,6 +82,17 @@ class Events(Settings):
     )
     classes: tuple[str, ...] = Field((), description="Any of these encounter classes, such as IMP; empty: all.")
     statuses: tuple[str, ...] = Field((), description="Any of these statuses, such as finished; empty: all.")
+    answers: tuple[Answer, ...] = Field(
+        (),
+        description="Only observations with one of these coded or written values: system|code, or a word in any "
+        "system, such as positive; empty: all.",
+    )
+
+    @model_validator(mode="after")
+    def _observations_have_answers(self) -> Self:
+        if self.answers and self.kind != "Observation":
+            raise ValueError("answers belong to kind: Observation")
+        return self
 
 
 class Stay(Events):
@@ -167,6 +179,8 @@ class EventFeature(Events):
             raise ValueError("unit, molar_mass and censored belong to value: number")
         if self.value != "text" and self.meaning:
             raise ValueError("meaning belongs to value: text")
+        if self.answers and self.statistic not in COUNTING:
+            raise ValueError(f"answers say what counts, and {self.statistic} counts nothing; use exists or count")
         return self
 
 

@@ -31,6 +31,8 @@ class Expected:
 def meant(one: Event, by: Events, *, statuses: bool = True, codes_only: bool = False) -> bool:
     """Whether an event is one of those that the study names."""
     coded = one.happened and one.kind == by.kind and (not by.codes or bool(one.codes & {*by.codes}))
+    if by.answers and not codes_only:
+        coded = coded and any(word in by.answers or word.split("|", 1)[-1] in by.answers for word in one.words)
     classed = not by.classes or bool(one.classes & {*by.classes})
     return coded and (codes_only or (classed and (not by.statuses or not statuses or one.status in by.statuses)))
 

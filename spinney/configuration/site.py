@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from spinney.base import FileName, Settings
 from spinney.cohort.accepted import Accepted
+from spinney.cohort.as_of import AsOf
 from spinney.cohort.vault import Vault
 from spinney.configuration.house import (
     Admission,
@@ -45,6 +46,11 @@ class SiteSettings(Settings):
     name: FileName = Field(description="The site's name in the study's roster.")
     home: Path = Field(Path("home"), description="The house's private folder; it holds everything that Spinney keeps.")
     timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
+    as_of: AsOf | None = Field(
+        None,
+        description="What counts as now in the source, where its dates are shifted, such as 2131-05-01 (to its end) or "
+        "2131-05-01T12:00; empty: the clock.",
+    )
     source: AnySource = Field(description=f"Where the data are: kind {', '.join(SOURCES)}.")
     codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
     units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
@@ -99,6 +105,7 @@ class SiteSettings(Settings):
             validation_sample=self.validation_sample,
             largest_table=self.largest_table_mib << 20,
             opt_out=self.objections(),
+            as_of=self.as_of,
         )
 
     def objections(self) -> OptOut:
@@ -107,7 +114,7 @@ class SiteSettings(Settings):
 
         around = Surroundings(self.timezone)  # without a store: a list is read anew every night
         lists = tuple(one.beside(self.source) for one in self.opt_out)
-        return OptOut(lists, around, lambda: self.source.open(around))
+        return OptOut(lists, around, lambda: self.source.open(around), self.as_of)
 
 
 def read_site(path: str | Path) -> SiteSettings:

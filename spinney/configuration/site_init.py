@@ -22,6 +22,9 @@ home: {home}
 # Of times that are written without a zone.
 timezone: {timezone}
 
+# If the source's dates are shifted (de-identified data): what counts as now there, a day or an instant.
+# as_of: 2131-05-01
+
 """
 TAIL = """
 # Your codes in the study's words, for instance:

@@ -19,11 +19,13 @@ from spinney.cohort.as_of import clock, told
 from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
 from spinney.cohort.events import Staged, stage
+from spinney.cohort.groups import wanted_groups
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
 from spinney.cohort.leaving import judge_of, leave_out
 from spinney.cohort.losses import FUTURE
+from spinney.cohort.members import find_members
 from spinney.cohort.objections import Judge, OptOut
 from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
@@ -163,7 +165,7 @@ def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:
         return [
             Wanted(TABLE, ("patient", "index_time", *(f.name for f in study.features), study.label.name), None, now)
         ]
-    return with_referred(wanted_of(study, plan.maps.codes, now))
+    return [*with_referred(wanted_of(study, plan.maps.codes, now)), *wanted_groups(study, plan.maps.group_names)]
 
 
 def _table(
@@ -187,6 +189,7 @@ def _table(
         study = matched(bench, staged.events, plan.maps.codes, study)
         relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant", report)
         report.notes += _without_recording_time(report.unrecorded)
+        find_members(bench, study, plan.maps.group_names, now, report)
         built = build(bench, relevant, study, plan.largest_table)
         report.index_events, report.left_out = built.index_events, built.left_out
         if built.strangers:

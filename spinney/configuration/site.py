@@ -55,6 +55,11 @@ class SiteSettings(Settings):
     codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
     units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
     assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
+    group_names: dict[str, str] = Field(
+        {},
+        description="The site's groups in the study's words (system|value): id or identifier of a FHIR Group, word of "
+        "the query `groups`, cohort_definition_id of OMOP.",
+    )
     validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
     validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
     largest_table_mib: int = Field(
@@ -100,7 +105,7 @@ class SiteSettings(Settings):
             table_columns=self.source.table_columns,
             vault=self.vault,
             timezone=self.timezone,
-            maps=Maps(self.codes, self.units, self.assumed_units),
+            maps=Maps(self.codes, self.units, self.assumed_units, self.group_names),
             validation=self.validation,
             validation_sample=self.validation_sample,
             largest_table=self.largest_table_mib << 20,

@@ -35,6 +35,9 @@ TAIL = """
 #   mmHg: "mm[Hg]"
 # assumed_units:
 #   "http://loinc.org|2339-0": mg/dL
+# Your groups of patients in the study's words (docs/populations.md), for instance:
+# group_names:
+#   "4711": "https://registry.example.org/groups|heart-failure"
 # Patients who object (docs/privacy.md): a file of identifiers, a query or Consent resources, for instance:
 # opt_out:
 #   - kind: file

@@ -32,7 +32,7 @@ SHORT_NAMES = {
     "http://hl7.org/fhir/sid/cvx": "CVX",
 }
 ADVICE = {
-    FUTURE: "if the source shifts its dates, say until when they go under as_of in site.yaml",
+    FUTURE: "if the source shifts its dates, say what counts as now under as_of in site.yaml",
     "broken date": "dates are written 2024-01-31, with or without a time",
     NOT_A_NUMBER: "numbers are written 7.2; in a query, replace(value, ',', '.') makes them so",
     "no date": "an event without a date can't be placed before or after the prediction",

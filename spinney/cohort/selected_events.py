@@ -32,6 +32,7 @@ class Maps:
     units: Mapping[str, str] = field(default_factory=dict)
     assumed_units: Mapping[str, str] = field(default_factory=dict)
     """By code of the study."""
+    group_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

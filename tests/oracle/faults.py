@@ -147,8 +147,8 @@ def what_will_be_has_been(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         reference,
         "table",
-        lambda study, people, events, site: whole(
-            study, people, events, replace(site, now=site.now.replace(year=9000))
+        lambda study, people, events, site, *more: whole(
+            study, people, events, replace(site, now=site.now.replace(year=9000)), *more
         ),
     )
 

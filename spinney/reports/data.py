@@ -45,6 +45,7 @@ def attrition_section(facts: NightFacts) -> Element | None:
 def _pulled(pulled: PullReport) -> str:
     """Not how much was read: less what is left out it would be what is left."""
     newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
+    newest += f" The source's dates are shifted: {pulled.as_of} counts as now." if pulled.as_of else ""
     aside = few(pulled.quarantined.total())
     return f"{aside if pulled.quarantined else 'None'} of the records that were read are in quarantine.{newest}"
 

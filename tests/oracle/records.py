@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from spinney.study.study import Study
 from tests.made_up import GLUCOSE, WEIGHT, write
-from tests.oracle import fhir, reference
+from tests.oracle import fhir, groups, reference
 from tests.oracle.events import NOW, Site
 from tests.oracle.studies import ACTS, DRUGS, HABITS, ILLNESSES, PRESSURE, SMOKING, SYSTOLIC, make_study
 
@@ -56,7 +56,9 @@ class FhirCase:
 
     def read(self) -> reference.Read:
         site = Site(self.timezone)
-        return reference.Read(fhir.people_of(self.resources, site), fhir.events_of(self.resources, site), site)
+        people = fhir.people_of(self.resources, site)
+        members = groups.of_resources(self.resources, site)
+        return reference.Read(people, fhir.events_of(self.resources, site), site, members)
 
     def told(self) -> reference.Expected:
         return reference.table(self.study, *self.read())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spinney.study.definition import CohortDefinition, Eligibility, PatientFeature, length
 from spinney.study.study import Study
-from tests.oracle import population, reference
+from tests.oracle import groups, population, reference
 from tests.oracle.events import Event, Person
 from tests.oracle.population import Opening
 
@@ -121,6 +121,11 @@ def _rules(
         yield "age", lambda one: rules.age[0] <= age(one) <= rules.age[1]
     if rules.minimum_stay:
         yield f"shorter than {rules.minimum_stay}", only(minimum_stay=rules.minimum_stay)
+    for group in rules.member_of:
+        yield (
+            f"not in {group.name}",
+            lambda one, group=group: groups.is_in(group, one.patient, prediction(one), read.members, site),
+        )
     if rules.observed:
         yield f"not observed for {rules.observed.at_least} before", only(observed=rules.observed)
     for rule in rules.before:

@@ -15,12 +15,13 @@ from spinney.cohort.pull_report import PullReport
 from spinney.configuration.site import SiteSettings
 from spinney.errors import CohortRejected
 from tests.oracle.events import NOW
+from tests.oracle.group_records import group_case_of
 from tests.oracle.records import FhirCase, Records
 from tests.oracle.row_records import RowCase, RowRecords
 from tests.oracle.rules import case_of
 from tests.oracle.steps import Counted, Step, counted
 
-RULES = range(100, 110)
+RULES, GROUPS = range(100, 110), range(100, 103)
 
 
 def made(case: FhirCase | RowCase, folder: Path) -> Attrition | None:
@@ -39,7 +40,9 @@ def as_counted(attrition: Attrition | None) -> Counted | None:
     return Counted(steps, attrition.rows, attrition.patients)
 
 
-@pytest.mark.parametrize("case", [Records(3).case(), RowRecords(4).row_case(), *map(case_of, RULES)])
+@pytest.mark.parametrize(
+    "case", [Records(3).case(), RowRecords(4).row_case(), *map(case_of, RULES), *map(group_case_of, GROUPS)]
+)
 def test_every_step_leaves_out_what_the_reference_leaves_out(case: FhirCase | RowCase, tmp_path: Path) -> None:
     assert as_counted(made(case, tmp_path)) == counted(case.study, case.read())
 

@@ -13,6 +13,7 @@ from spinney.errors import SourceFailed
 MEMORY = "700MB"
 ROWS_AT_ONCE = 65_536  # that wait in memory for their bucket, per thread; by default eight times as many
 
+# date_sub('year', ...) has who was born on a 29 February grow older on 28 February
 # AT TIME ZONE 'UTC' and reference[9:] would mean the same as epoch_us and substr, and take twice as long
 MACROS = """
 CREATE TEMP MACRO zoned(t) AS (
@@ -25,6 +26,9 @@ CREATE TEMP MACRO calendar_day(t) AS (CASE WHEN has_year(t) THEN
 );
 CREATE TEMP MACRO vague(t) AS (t IS NOT NULL AND length(t) IN (4, 7));
 CREATE TEMP MACRO is_day(t) AS (length(t) BETWEEN 8 AND 10);
+CREATE TEMP MACRO age_on(born, d) AS (
+    year(d) - year(born) - CASE WHEN month(d) * 100 + day(d) < month(born) * 100 + day(born) THEN 1 ELSE 0 END
+);
 CREATE TEMP MACRO local_day(m) AS (CAST(m AT TIME ZONE 'UTC' AS DATE));
 CREATE TEMP MACRO known_from(t) AS (
     CASE WHEN length(t) > 10 THEN moment(t) WHEN has_year(t) THEN make_timestamp(epoch_us(

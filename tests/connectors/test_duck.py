@@ -30,3 +30,11 @@ def test_what_has_no_year_of_four_digits_at_its_beginning_is_no_date(tmp_path: P
     with open_bench(tmp_path) as bench:
         asked = "SELECT moment($1), known_from($1), calendar_day($1), broken($1)"
         assert bench.execute(asked, [word]).fetchall() == [(None, None, None, True)]
+
+
+@pytest.mark.parametrize(
+    ("day", "age"), [("2023-02-28", 46), ("2023-03-01", 47), ("2024-02-28", 47), ("2024-02-29", 48), ("1976-02-28", -1)]
+)
+def test_who_was_born_on_a_leap_day_is_older_when_that_day_is_over(tmp_path: Path, day: str, age: int) -> None:
+    with open_bench(tmp_path) as bench:
+        assert bench.execute("SELECT age_on(DATE '1976-02-29', CAST(? AS DATE))", [day]).fetchall() == [(age,)]

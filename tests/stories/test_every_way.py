@@ -79,8 +79,9 @@ def ends(chance: random.Random, start: datetime, end: datetime) -> tuple[str, st
 
 
 def moment(chance: random.Random, at: datetime) -> str:
-    """Never at midnight, which OMOP has for a time that nobody knows."""
-    return f"{at:%F}" if chance.random() < 0.4 else f"{at.replace(minute=7):%FT%T}"
+    """Never at midnight, which OMOP has for a time that nobody knows, and not in the hour that local time has twice."""
+    at = at.replace(hour=1 if at.hour == 2 else at.hour, minute=7)
+    return f"{at:%F}" if chance.random() < 0.4 else f"{at:%FT%T}"
 
 
 def zoned(time: str) -> str:

@@ -84,6 +84,29 @@ def event(kind: str, time: str, code: str, who: str = "ann", **more: Any) -> Res
     }
 
 
+REGISTRY = "https://registry.example.org/groups|hf"
+
+
+def group(*members: Resource | str, called: str = REGISTRY, **more: Any) -> Resource:
+    """A Group in R4; a member that is only named has no period."""
+    system, _, value = called.partition("|")
+    people = [{"entity": {"reference": f"Patient/{one}"}} if isinstance(one, str) else one for one in members]
+    return {
+        "resourceType": "Group",
+        "id": f"g{next(_numbers)}",
+        "type": "person",
+        "actual": True,
+        "identifier": [{"system": system, "value": value}],
+        "member": people,
+        **more,
+    }
+
+
+def member(who: str, start: str | None = None, end: str | None = None, **more: Any) -> Resource:
+    period = {name: when for name, when in (("start", start), ("end", end)) if when}
+    return {"entity": {"reference": f"Patient/{who}"}, **({"period": period} if period else {}), **more}
+
+
 def feature(name: str, statistic: str, **source: Any) -> dict[str, Any]:
     """A continuous feature from weights, unless told otherwise."""
     unit = None if statistic in ("count", "exists", "days-since", "slope") else "kg"

@@ -28,6 +28,7 @@ DETAILS = (
     "visit_detail_id INTEGER, person_id INTEGER, visit_detail_concept_id INTEGER, visit_detail_start_date DATE, "
     "visit_detail_start_datetime TIMESTAMP, visit_detail_end_date DATE, visit_occurrence_id INTEGER, {parent} INTEGER"
 )
+COHORT = "cohort_definition_id INTEGER, subject_id INTEGER, cohort_start_date DATE, cohort_end_date DATE"
 PARENT = {"5.3": "visit_detail_parent_id", "5.4": "parent_visit_detail_id"}
 ERA = (
     "drug_era_id INTEGER, person_id INTEGER, drug_concept_id INTEGER, drug_era_start_date DATE, drug_era_end_date DATE"
@@ -38,7 +39,7 @@ Rows = list[dict[str, Any]]
 
 def model(*rows: tuple[str, dict[str, object]], version: str = "5.4") -> list[str]:
     """Statements for the tables of the model, with concepts and some rows in them."""
-    tables = TABLES | {"visit_detail": DETAILS, "drug_era": ERA}
+    tables = TABLES | {"visit_detail": DETAILS, "drug_era": ERA, "cohort": COHORT}
     words = {"discharge": DISCHARGE[version], "parent": PARENT[version]}
     made = [f"CREATE TABLE {table} ({columns.format(**words)})" for table, columns in tables.items()]
     known = [

@@ -50,6 +50,17 @@ TYPES = {
     "verificationStatus": "JSON",  # a concept; a plain word before R4
 }
 MEDICATION_MEMBERS = {**ENVELOPE, "code": CONCEPT, "ingredient": INGREDIENTS, "contained": CONTAINED}
+GROUP_MEMBERS = {
+    **ENVELOPE,
+    "active": "VARCHAR",
+    "actual": "VARCHAR",
+    "membership": "VARCHAR",  # R5: instead of actual
+    "identifier": 'STRUCT("system" VARCHAR, "value" VARCHAR)[]',
+    "code": CONCEPT,
+    "quantity": "VARCHAR",
+    "characteristic": "STRUCT(exclude VARCHAR)[]",
+    "member": f"STRUCT(entity {REFERENCE}, period {PERIOD}, inactive VARCHAR)[]",
+}
 PATIENT_MEMBERS = {
     **ENVELOPE,
     "birthDate": "VARCHAR",

@@ -20,7 +20,13 @@ MEND = "mend cdm_schema and vocabulary_schema in site.yaml, or the rights of its
 class Model:
     """The tables that there are. SourceFailed where there is no person or no concept, or another version."""
 
-    def __init__(self, connection: Connection, cdm_schema: str | None, vocabulary_schema: str | None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        cdm_schema: str | None,
+        vocabulary_schema: str | None,
+        results_schema: str | None = None,
+    ) -> None:
         self.connection = connection
         self._cdm, self._vocabulary = cdm_schema, vocabulary_schema or cdm_schema
         self._names: dict[str | None, dict[str, str]] = {}
@@ -29,6 +35,7 @@ class Model:
             self.person = self._needed("person", self._cdm, "cdm_schema")
             self.concept = self._needed("concept", self._vocabulary, "vocabulary_schema")
             self.ancestor = self._find("concept_ancestor", self._vocabulary)
+            self.cohort = self._find("cohort", results_schema or cdm_schema)
             records = chain(*RECORDS.values(), *ERAS.values(), (DETAIL,))
             wanted = sorted({record.table for record in records} | {"death", "cdm_source"})
             self.tables = {name: found for name in wanted if (found := self._find(name, self._cdm)) is not None}

@@ -36,6 +36,7 @@ EVENT = (
     "event", "patient", "code", "time", "until", "value", "comparator", "text", "unit", "status", "class", "encounter",
     "parent", "discharge",
 )  # fmt: skip
+MEMBER = ("patient", "group", "start", "end")
 DAY = timedelta(days=1)
 
 Rows = Iterator[Sequence[Sequence[Any]]]
@@ -69,6 +70,19 @@ def patients(model: Model, habits: Habits) -> Rows:
             (who, birth(*born), SEXES.get(sex or 0), when(died_on, died_at, habits.midnight_is_a_day))
             for who, sex, *born, died_on, died_at in batch
         ]
+
+
+def members(model: Model, habits: Habits, cohorts: Sequence[int]) -> Rows:
+    """Rows of MEMBER: who is in which cohort of the table `cohort`, and from which day to which."""
+    cohort, person = model.cohort, model.person
+    if cohort is None:
+        return
+    number, subject = needed(cohort, "cohort_definition_id"), needed(cohort, "subject_id")
+    joined = cohort.join(person, needed(person, "person_id") == subject)
+    days = [needed(cohort, f"cohort_{name}_date") for name in ("start", "end")]
+    asked = _numbered(needed(person, habits.patient), number, *days).select_from(joined)
+    for batch in model.read(asked.where(any_in(number, cohorts)), "cohort"):
+        yield [(who, called, when(start, None, True), when(end, None, True)) for who, called, start, end in batch]
 
 
 def events(

@@ -5,6 +5,9 @@ root provision holds now. Its base is the type of the root provision, else what 
 provision within another is an exception to it: it changes the answer if its period holds now and it means what this
 site does. Where two at one depth disagree, and where two Consents of a patient do, no counts. A condition that nobody
 here can judge (an actor, a class of data, a label ...) makes a yes count for nothing, and is ignored for a no.
+
+In a source whose dates are shifted a Consent's dates may be, too, or not: a no counts if it holds by the true clock or
+by the source's; a yes, if it holds by the later of both.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -74,7 +78,7 @@ class ConsentList(ListSettings):
         for content in self._resources(place):
             entries += 1
             try:
-                found = self.answer(content, place)
+                found = _strictest([self.answer(content, at) for at in self._moments(place)])
             except NotUnderstood as reason:
                 broken[str(reason)] += 1
                 continue
@@ -92,6 +96,12 @@ class ConsentList(ListSettings):
                 "source: until then nobody is pulled"
             )
         return Said(frozenset(said["deny"]), frozenset(said["permit"]), entries, unclear)
+
+    def _moments(self, place: Place) -> list[Place]:
+        """When a Consent has to hold: now, and in the site's own source when its dates say that it is now."""
+        if self.source is not None or place.shifted is None:
+            return [place]
+        return [replace(place, now=moment) for moment in sorted((place.now, place.shifted))]
 
     def answer(self, content: Mapping[str, Any], place: Place) -> tuple[Named, Answer | None] | None:
         """Whom a Consent is about, and what it says now; None where it doesn't concern us or is not in force."""
@@ -157,6 +167,13 @@ class ConsentList(ListSettings):
         for path in files[CONSENT]:
             with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
                 yield from (content_of(line) for line in lines_in(lines))
+
+
+def _strictest(
+    answers: Sequence[tuple[Named, Answer | None] | None],
+) -> tuple[Named, Answer | None] | None:
+    """A no of any moment, or else what is said at the last."""
+    return next((one for one in answers if one is not None and one[1] == "deny"), answers[-1])
 
 
 def _patient(content: Mapping[str, Any]) -> Named:

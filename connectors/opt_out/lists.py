@@ -39,6 +39,8 @@ class Place:
     around: Surroundings = field(default_factory=Surroundings)
     source: Callable[[], Source] | None = None
     """Opens the site's own source, as one that keeps nothing from night to night."""
+    shifted: datetime | None = None
+    """What counts as now in that source, where its dates are shifted."""
 
 
 class ListSettings(Settings):

@@ -63,6 +63,10 @@ EVENT_COLUMNS = {
     "parent": "VARCHAR",
     "discharge": "VARCHAR",
 }
+# Members of groups, where the study asks who is in one: `group` is the study's word for it (system|value) or the site's
+# own; `start` and `end` are written as `time` is, and null where nobody knows.
+GROUP = "Group"
+GROUP_COLUMNS = {"patient": "VARCHAR", "group": "VARCHAR", "start": "TIMESTAMP", "end": "TIMESTAMP"}
 # `died` is written as `time` is.
 PATIENT_COLUMNS = {"patient": "VARCHAR", "birth": "DATE", "sex": "VARCHAR", "died": "TIMESTAMP"}
 

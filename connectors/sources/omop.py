@@ -19,8 +19,9 @@ from pydantic import Field, field_validator, model_validator
 from spinney.connectors.database import Database, below, checked_address, write_texts
 from spinney.connectors.omop.model import Model
 from spinney.connectors.omop.records import DETAIL, ERAS, RECORDS, VISIT, Record
-from spinney.connectors.omop.rows import EVENT, PATIENT, Habits, events, patients
+from spinney.connectors.omop.rows import EVENT, MEMBER, PATIENT, Habits, events, members, patients
 from spinney.connectors.sources import (
+    GROUP,
     Progress,
     Pulled,
     Question,
@@ -61,6 +62,9 @@ class OmopSettings(SourceSettings):
     password_env: str | None = Field(None, description="Environment variable that holds the password.")
     cdm_schema: str | None = Field(None, description="Schema of person, visit_occurrence ...; empty: the user's own.")
     vocabulary_schema: str | None = Field(None, description="Schema of concept and concept_ancestor; empty: the same.")
+    results_schema: str | None = Field(
+        None, description="Schema of the table cohort, for a study that asks who is in a group; empty: the cdm_schema."
+    )
     patient: Literal["person_id", "person_source_value"] = Field(
         "person_id", description="What a patient is called by: scores, lists of objections and other sources use it."
     )
@@ -129,7 +133,12 @@ class Omop:
             for one in wanted:
                 columns: Sequence[str] = PATIENT
                 rows = patients(model, self._habits)
-                if one.kind != "Patient":
+                if one.kind == GROUP:
+                    if model.cohort is None:
+                        notes.append("Group: there is no table cohort; say where under results_schema in site.yaml")
+                        continue
+                    columns, rows = MEMBER, members(model, self._habits, _numbers(one))
+                elif one.kind != "Patient":
                     records = self._records(one.kind)
                     there = [record for record in records if record.table in model.tables]
                     if not there:
@@ -147,12 +156,18 @@ class Omop:
     def model(self) -> Iterator[Model]:
         """The tables, while a connection is open."""
         with self.database.connected() as connection:
-            yield Model(connection, self.settings.cdm_schema, self.settings.vocabulary_schema)
+            schemas = self.settings.cdm_schema, self.settings.vocabulary_schema, self.settings.results_schema
+            yield Model(connection, *schemas)
 
     def _records(self, kind: str) -> tuple[Record, ...]:
         if kind in self.settings.eras:
             return ERAS[kind]
         return (VISIT, DETAIL) if kind == "Encounter" and self.settings.visit_details else RECORDS.get(kind, ())
+
+
+def _numbers(wanted: Wanted) -> list[int]:
+    """The cohort_definition_ids among the words for the groups that are wanted."""
+    return sorted(int(word) for word in wanted.codes if word.isdecimal())
 
 
 def _tell(progress: Progress, kind: str, count: int) -> None:

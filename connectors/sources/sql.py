@@ -27,6 +27,8 @@ from spinney.connectors.database import (
 )
 from spinney.connectors.sources import (
     EVENT_COLUMNS,
+    GROUP,
+    GROUP_COLUMNS,
     PATIENT_COLUMNS,
     TABLE,
     Progress,
@@ -43,6 +45,8 @@ from spinney.study.definition import Kind
 
 LONG_AGO = datetime(1850, 1, 1, tzinfo=UTC)
 PLAIN_COLUMNS = ("patient", "index_time")
+OTHER_COLUMNS = {"Patient": PATIENT_COLUMNS, GROUP: GROUP_COLUMNS}
+NEEDED = {"Patient": ["patient"], GROUP: ["patient", "group"]}
 STARTER = """\
 # A database that SQLAlchemy reaches. It is only read, in one transaction. :since and :until bound the time.
 source:
@@ -61,6 +65,9 @@ source:
       SELECT patient, code, time, until, status, class FROM encounters WHERE time BETWEEN :since AND :until
     Observation: |
       SELECT patient, code, time, recorded, value, unit FROM observations WHERE time BETWEEN :since AND :until
+  # Only for a study with `member_of`. Columns: patient, group, and where you have them start and end.
+  # groups: |
+  #   SELECT patient, registry AS "group", entered AS "start", left_on AS "end" FROM registries
 """
 
 
@@ -81,6 +88,9 @@ class SqlSettings(SourceSettings):
         description="By resource type, a query. Columns: patient and time, and where you have them "
         + f"{', '.join(column for column in EVENT_COLUMNS if column not in ('patient', 'time', 'kind'))}.",
     )
+    groups: str | None = Field(
+        None, description="Query that yields patient, group, start and end, for a study that asks who is in a group."
+    )
     table: str | None = Field(None, description="One query instead that yields the finished table.")
     timeout_minutes: float = Field(60, gt=0, description="Longest time for one query, where the database can tell.")
 
@@ -93,6 +103,8 @@ class SqlSettings(SourceSettings):
     def _events_or_table(self) -> Self:
         if bool(self.events) == (self.table is not None):
             raise ValueError("sql needs either events (with patients) or table")
+        if self.groups is not None and self.table is not None:
+            raise ValueError("groups belongs to events; a finished table has its population already")
         return self
 
     def open(self, where: Surroundings) -> Source:
@@ -144,7 +156,8 @@ class Sql:
         if kind == TABLE and self.settings.table is None:
             raise SourceFailed("the study has no `cohort`, so this site needs one query under `table`, not `events`")
         of_events: Mapping[str, str] = {str(name): query for name, query in self.settings.events.items()}
-        return {TABLE: self.settings.table, "Patient": self.settings.patients}.get(kind, of_events.get(kind))
+        own = {TABLE: self.settings.table, "Patient": self.settings.patients, GROUP: self.settings.groups}
+        return own.get(kind, of_events.get(kind))
 
     def _run(self, connection: Connection, query: str, wanted: Wanted) -> CursorResult[Any]:
         statement = text(query)
@@ -169,8 +182,8 @@ def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Prog
 
 def _columns(wanted: Wanted, there: list[str]) -> dict[str, int]:
     """The columns to keep and where they are; fails if one is needed and missing, or if nobody knows it."""
-    known = list(PATIENT_COLUMNS if wanted.kind == "Patient" else EVENT_COLUMNS)
-    needed = ["patient"] if wanted.kind == "Patient" else ["patient", "time"]
+    known = list(OTHER_COLUMNS.get(wanted.kind, EVENT_COLUMNS))
+    needed = NEEDED.get(wanted.kind, ["patient", "time"])
     if wanted.kind == TABLE:  # it may have more columns than the study: they stay where they are
         known, needed = list(wanted.codes), ["patient", "index_time"]
     for column in needed:

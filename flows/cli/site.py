@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,12 +96,13 @@ def check(study_file: Path, site_file: Path, sample: str | None, as_json: bool) 
     Nothing is sent. The cohort stays in the site's vault, and a page for the site's staff in its data-docs folder. A
     cohort that is refused is shown as far as it came, with all notes.
     """
+    from spinney.cohort.as_of import clock
     from spinney.configuration.site import read_site
     from spinney.configuration.study_file import read_study
     from spinney.flows.cli.site_show import as_data, look, show
 
-    study = read_study(study_file)
-    looked = look(_sampled(study, sample) if sample else study, read_site(site_file))
+    study, site = read_study(study_file), read_site(site_file)
+    looked = look(_sampled(study, sample, clock(site.as_of, site.timezone)) if sample else study, site)
     if as_json:
         click.echo(json.dumps(as_data(looked), indent=2, allow_nan=False))
     else:
@@ -110,16 +111,16 @@ def check(study_file: Path, site_file: Path, sample: str | None, as_json: bool) 
         raise looked.refused
 
 
-def _sampled(study: Study, sample: str) -> Study:
+def _sampled(study: Study, sample: str, now: datetime) -> Study:
     from spinney.errors import StudyInvalid
 
     if study.cohort is None:
         raise StudyInvalid(["--sample needs a study with a `cohort`; a finished table is read as a whole"])
-    since = max(_first_day(sample), study.cohort.since or date.min)  # a sample is never more than the study
+    since = max(_first_day(sample, now), study.cohort.since or date.min)  # a sample is never more than the study
     return study.with_settings(cohort={"since": since.isoformat()})
 
 
-def _first_day(sample: str) -> date:
+def _first_day(sample: str, now: datetime) -> date:
     from spinney.study.definition import length
 
     try:
@@ -127,7 +128,7 @@ def _first_day(sample: str) -> date:
     except ValueError:
         pass
     try:
-        return datetime.now(UTC).date() - length(sample)
+        return now.date() - length(sample)
     except (ValueError, OverflowError):
         advice = f"{sample!r} is neither a time such as 90d nor a day such as 2024-01-31"
         raise click.BadParameter(advice, param_hint="--sample") from None

@@ -165,6 +165,7 @@ def as_data(looked: Looked) -> dict[str, Any]:
         "takes_part": looked.refused is None and seen is not None and not isinstance(seen.vector, str),
         "refused": None if looked.refused is None else str(looked.refused),
         "cohort": of_cohort and {**of_cohort, "watermark": _moment(report.watermark)},
+        "as_of": report.as_of,
         "positive": report.positive,
         "unripe": report.unripe,
         "index_events": report.index_events,

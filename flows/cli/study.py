@@ -76,22 +76,28 @@ def _answered(answers: Answers, asked: tuple[str, ...]) -> Answers:
     return answers._replace(codes=answers.codes.union(asked) - amounts, numbers=answers.numbers | amounts)
 
 
-@study.command("import-fair4health", short_help="Translate a FAIR4Health feature set.")
+@study.command("import-fair4health", short_help="Translate a FAIR4Health document.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Path(path_type=Path), default="study.yaml", show_default=True)
-def import_fair4health(file: Path, output: Path) -> None:
-    """Write a first study from a FAIR4Health feature set (JSON), and list what has no counterpart.
+@click.option("--force", is_flag=True, help="Write over a study that is there.")
+def import_fair4health(file: Path, output: Path, force: bool) -> None:
+    """Write a first study from a FAIR4Health document (JSON): a feature set, or a data set, data-mining model or
+    prospective study with one.
 
-    Read and correct what it writes: ranges, units and horizons are not in a feature set.
+    What was assumed and what has no counterpart is listed, with its line of FILE, here and in the study. Read and
+    correct it: units and horizons are not in such documents, and ranges in few.
     """
     from spinney.configuration.study_file import write_study
-    from spinney.connectors.fair4health import import_feature_set
+    from spinney.connectors.fair4health.imported import import_document
 
-    imported = import_feature_set(file)
+    if output.exists() and not force:
+        raise click.UsageError(f"{output} is there already; take another --output, or --force to write over it")
+    imported = import_document(file)
     lines = [*(f"assumed: {line}" for line in imported.assumed), *(f"left out: {line}" for line in imported.left_out)]
     write_study(imported.study, output, lines)
     click.echo("\n".join(lines))
-    click.echo(f"{output}: {len(imported.study.features)} features, {len(imported.left_out)} left out; correct it.")
+    features, left_out = len(imported.study.features), len(imported.left_out)
+    click.echo(f"{output}: {features} features, {left_out} left out; read it and correct it.")
 
 
 @study.command(short_help="Find every mistake in a study file.")

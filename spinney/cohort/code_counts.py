@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -58,14 +58,14 @@ def count_codes(
     """By resource type and written code, what there is of it. Nothing is kept, and those who object are not counted."""
     if study.cohort is None or plan.table_columns:
         raise CohortRejected("the site has events", advice="a finished table has no codes to be counted")
-    now = (now or datetime.now(UTC)).astimezone(UTC)
+    until = plan.moment(now)
     asked = dict.fromkeys((one.kind, code) for _, one in study.choices for code in one.codes)
     found: dict[tuple[str, str], CodeCount] = {}
     with staged_events(study, plan, now=now, progress=progress, report=report) as (bench, staged):
         _map(bench, plan.maps.codes)
         for kind in sorted({kind for kind, _ in asked}):
             file = staged.events.get(kind)
-            counts = _Counts(bench, file, kind, now, study.privacy.smallest_leaf)
+            counts = _Counts(bench, file, kind, until, study.privacy.smallest_leaf)
             for code in (code for of, code in asked if of == kind):
                 found[kind, code] = counts.of(written_out([code], study.pinned))
     return {one: found[one] for one in asked}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
 from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen, is_no_part
-from spinney.cohort.recipes import definition_of, event_features, label_events
+from spinney.cohort.recipes import definition_of, event_features, has_answer, label_events
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text
 from spinney.errors import CohortRejected
@@ -172,7 +172,8 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
         "SELECT e.*, f.feature, f.takes, f.counting, f.bounds FROM event e "
         f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE f.feature IN ({_numbers(chunk)}) "
         "AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
-        "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status))"
+        "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status)) "
+        f"AND (len(f.answers) = 0 OR {has_answer('f.answers')})"
         for by_code in ("f.code = e.code", "f.code IS NULL")
     )
     bench.execute(

@@ -16,12 +16,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from spinney.cohort.groups import forget_groups, note_groups, note_member_rows
 from spinney.cohort.referred import MEDICATION, forget_referred, in_order, note_medications, note_stays
 from spinney.connectors.duck import has_no_room, name, text, text_list
 from spinney.connectors.fhir import shape_sql
 from spinney.connectors.fhir.shapes import OLDER, SHAPES, Shape
 from spinney.connectors.fhir.shelf import lines_in
-from spinney.connectors.sources import EVENT_COLUMNS, PATIENT_COLUMNS, Progress, Pulled
+from spinney.connectors.sources import EVENT_COLUMNS, GROUP, PATIENT_COLUMNS, Progress, Pulled
 from spinney.errors import SourceFailed
 
 LARGEST_RESOURCE = 64 * 2**20
@@ -53,6 +54,7 @@ def stage(
     """Parse what a source left. `invalid` has the ids, by kind, that failed validation."""
     staged = Staged()
     forget_referred(bench)
+    forget_groups(bench)
     for kind in in_order(pulled.files):
         files = pulled.files[kind]
         if not files:
@@ -62,6 +64,9 @@ def stage(
         try:
             if kind == MEDICATION:
                 _stage_medications(bench, staged, files)
+                continue
+            if kind == GROUP:
+                _stage_groups(bench, staged, files)
                 continue
             _parse(bench, kind, files, folder, out)
             _keep_newest(bench, kind, files, out)
@@ -88,6 +93,14 @@ def _stage_medications(bench: duckdb.DuckDBPyConnection, staged: Staged, files: 
     staged.read[MEDICATION], staged.usable[MEDICATION] = read + broken, read
     if broken:
         staged.quarantined[MEDICATION, "not a FHIR resource"] = broken
+
+
+def _stage_groups(bench: duckdb.DuckDBPyConnection, staged: Staged, files: Sequence[Path]) -> None:
+    of_rows = all(file.suffix == ".parquet" for file in files)
+    resources = "" if of_rows else _ndjson(files, shape_sql.GROUP_MEMBERS, LARGEST_RESOURCE)
+    counts = note_member_rows(bench, files) if of_rows else note_groups(bench, resources)
+    staged.read[GROUP], staged.usable[GROUP] = sum(counts.values()), counts.pop("", 0)
+    staged.quarantined.update({(GROUP, reason): count for reason, count in counts.items()})
 
 
 def _parse(bench: duckdb.DuckDBPyConnection, kind: str, files: Sequence[Path], folder: Path, out: Path) -> None:

@@ -31,6 +31,7 @@ def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, 
             code,
             list(one.classes),
             list(one.statuses),
+            list(one.answers),
             one.value,
             one.statistic in COUNTING,
             one.censored == "bound",
@@ -38,13 +39,13 @@ def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, 
         for place, one in features
         for code in dict.fromkeys(one.codes) or [None]
     ]
-    names = ("feature", "kind", "code", "classes", "statuses", "takes", "counting", "bounds")
+    names = ("feature", "kind", "code", "classes", "statuses", "answers", "takes", "counting", "bounds")
     words = pa.list_(pa.string())
     _put(
         bench,
         "choice",
         names,
-        (pa.int32(), pa.string(), pa.string(), words, words, pa.string(), pa.bool_(), pa.bool_()),
+        (pa.int32(), pa.string(), pa.string(), words, words, words, pa.string(), pa.bool_(), pa.bool_()),
         choice,
     )
     spans = [

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from spinney.cohort.engine import label_words
 from spinney.cohort.events import NOT_A_NUMBER
-from spinney.connectors.duck import name, text, text_list
+from spinney.cohort.losses import FUTURE
+from spinney.connectors.duck import name, text, text_list, timestamp
 from spinney.connectors.sources import TABLE
 from spinney.connectors.tables import MISSING_WORDS, NO_NUMBER, TableForm, form_of
 from spinney.errors import CohortRejected, SourceFailed
@@ -31,6 +32,8 @@ class ImportedTable:
     table: pa.Table
     rows: int
     quarantined: Counter[tuple[str, str]]
+    future: int
+    """Rows that are right, and in the future."""
     watermark: datetime | None
     notes: list[str]
 
@@ -41,8 +44,12 @@ def finish(
     study: Study,
     patient: str | None = "patient",
     index_time: str | None = "index_time",
+    until: datetime | None = None,
 ) -> ImportedTable:
-    """Read a table; `patient` and `index_time` are its own names for these columns."""
+    """Read a table; `patient` and `index_time` are its own names for these columns.
+
+    Rows after `until` are in the future; without it a table's own times are taken as they are.
+    """
     form = form_of(path)
     source = f"read_parquet({text(path)})" if path.suffix == ".parquet" else _csv(path, form)
     try:
@@ -55,9 +62,13 @@ def finish(
         _read_words(bench, source, study, called)
         typed = _typed(source, study, patient, index_time, called, form.decimal)
         bench.execute(f"CREATE OR REPLACE TEMP TABLE finished AS {typed}")
+        if until is not None:
+            future = f"reason IS NULL AND index_time > {timestamp(until)}"
+            bench.execute(f"UPDATE finished SET reason = {text(FUTURE)} WHERE {future}")
     except duckdb.Error as error:
         raise SourceFailed(f"{path.name} can't be read as a table ({type(error).__name__}); is it whole?") from None
     counts = dict(bench.execute("SELECT reason, count(*) FROM finished GROUP BY reason").fetchall())
+    future = counts.pop(FUTURE, 0)
     counts["broken line"] = _rejected(bench) if path.suffix != ".parquet" else 0
     newest = bench.execute("SELECT max(index_time) FROM finished WHERE reason IS NULL").fetchall()[0][0]
     notes = [
@@ -71,8 +82,9 @@ def finish(
         notes.append("the table has no patients, so every row counts as one of its own")
     return ImportedTable(
         bench.sql("SELECT * EXCLUDE (reason) FROM finished WHERE reason IS NULL").to_arrow_table(),
-        sum(counts.values()),
+        sum(counts.values()) + future,
         Counter({(TABLE, reason): count for reason, count in counts.items() if reason is not None and count}),
+        future,
         newest.replace(tzinfo=UTC) if newest else None,
         notes,
     )

@@ -15,15 +15,15 @@ import duckdb
 
 from spinney.cohort.events import NOT_A_NUMBER, Staged
 from spinney.cohort.pull_report import PullReport
-from spinney.cohort.recipes import definition_of, event_features, label_events, unit_of
-from spinney.connectors.duck import text
+from spinney.cohort.recipes import definition_of, event_features, has_answer, label_events, unit_of
+from spinney.connectors.duck import text, text_list
 from spinney.connectors.units import NO_UNIT, Conversion, conversion
 from spinney.study.definition import COUNTING, EventFeature, Events
 from spinney.study.study import Study
 
 FUTURE, DID_NOT, NO_NUMBER = "in the future", "did not happen", "no number"
 ONLY_A_BOUND = "only a bound, such as < 5"
-OTHER_CLASS, OTHER_STATUS = "another class", "another status"
+OTHER_CLASS, OTHER_STATUS, OTHER_ANSWER = "another class", "another status", "another answer"
 SHORT_NAMES = {
     "http://loinc.org": "LOINC",
     "http://snomed.info/sct": "SNOMED CT",
@@ -32,7 +32,7 @@ SHORT_NAMES = {
     "http://hl7.org/fhir/sid/cvx": "CVX",
 }
 ADVICE = {
-    FUTURE: "if the source shifts its dates, say until when they go under as_of in site.yaml",
+    FUTURE: "if the source shifts its dates, say what counts as now under as_of in site.yaml",
     "broken date": "dates are written 2024-01-31, with or without a time",
     NOT_A_NUMBER: "numbers are written 7.2; in a query, replace(value, ',', '.') makes them so",
     "no date": "an event without a date can't be placed before or after the prediction",
@@ -72,6 +72,19 @@ def grouped(bench: duckdb.DuckDBPyConnection, kinds: Iterable[str]) -> list[Grou
         ).fetchall()
         groups += [Group(*row) for row in rows]
     return groups
+
+
+def keep_answers(bench: duckdb.DuckDBPyConnection, kinds: Mapping[str, str], study: Study) -> None:
+    """Fill `answer` with values that are asked for by what they are; `kinds` are SQL for events of one type each."""
+    choices = [one for _, one in study.choices if one.answers]
+    observations = kinds.get("Observation") if choices else None
+    if observations is not None:
+        codes = {code for one in choices for code in one.codes} if all(one.codes for one in choices) else set()
+        coded = f"AND code IN ({text_list(sorted(codes))})" if codes else ""
+        bench.execute(
+            'CREATE OR REPLACE TEMP TABLE answer AS SELECT DISTINCT event, code, status, "text" '
+            f'FROM ({observations}) WHERE lost IS NULL AND "text" IS NOT NULL {coded}'
+        )
 
 
 class Losses:
@@ -122,7 +135,7 @@ class Losses:
     def _tell_choice(self, what: str, events: Events) -> None:
         """If nothing is left of the index events or the label's, which words the source has where the study has its."""
         found = self._of(events)
-        lost = _why_lost(events, found)
+        lost = self._why_lost(events, found)
         if lost[""] or events.kind not in self._staged.events:
             return
         self._report.quoting.append(
@@ -138,7 +151,7 @@ class Losses:
         problems: Counter[tuple[str, str | None, str | None, str, str]] = Counter()
         for place, source in event_features(self._study).items():
             name, mine = self._study.features[place].name, self._of(source)
-            lost = _why_lost(source, mine)
+            lost = self._why_lost(source, mine)
             wrong: Counter[tuple[str, str | None, str | None, str, str]] = Counter()
             target, counted = unit_of(self._study, place), source.statistic in COUNTING or source.value != "number"
             for group in mine:
@@ -197,6 +210,23 @@ class Losses:
             return self._by_kind.get(events.kind, [])
         return [one for code in dict.fromkeys(events.codes) for one in self._by_code.get((events.kind, code), [])]
 
+    def _why_lost(self, events: Events, groups: Iterable[Group]) -> Counter[str]:
+        """Reason -> events; no reason: they count."""
+        lost: Counter[str] = Counter({"": 0})
+        for group in groups:
+            lost[group.lost or _other(events, group)] += group.events
+        if events.answers and lost[""]:
+            _move(lost, OTHER_ANSWER, lost[""] - self._answering(events))
+        return lost
+
+    def _answering(self, events: Events) -> int:
+        wanted = [has_answer(f"[{text_list(events.answers)}]")]
+        wanted += [f"code IN ({text_list(events.codes)})"] if events.codes else []
+        wanted += [f"status IN ({text_list(events.statuses)})"] if events.statuses else []
+        counted = f"SELECT DISTINCT event, code FROM answer e WHERE {' AND '.join(wanted)}"
+        count: int = self._bench.execute(f"SELECT count(*) FROM ({counted})").fetchall()[0][0]
+        return count
+
     def _without_match(self, kind: str, code: str) -> str:
         """One line that says that a code never occurs, and which codes that mean nothing to the study look like it."""
         nearest = self._bench.execute(
@@ -207,14 +237,6 @@ class Losses:
         ).fetchall()
         names = ", ".join(f"{short(other)} ({count:,})" for other, count in nearest) or "nothing"
         return f"{short(code)}: 0 of {self._staged.read[kind]:,} {plural(kind)}; nearest in your data: {names}"
-
-
-def _why_lost(events: Events, groups: Iterable[Group]) -> Counter[str]:
-    """Reason -> events; no reason: they count."""
-    lost: Counter[str] = Counter({"": 0})
-    for group in groups:
-        lost[group.lost or _other(events, group)] += group.events
-    return lost
 
 
 def _other(events: Events, group: Group) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from spinney.cohort.as_of import moment_of
 from spinney.cohort.vault import Vault
 from spinney.connectors.opt_out.identifiers import Named, names_of, plain
 from spinney.connectors.opt_out.lists import ListSettings, Place, Said
@@ -34,6 +35,8 @@ class OptOut:
     around: Surroundings = field(default_factory=Surroundings)
     source: Callable[[], Source] | None = None
     """The site's own source, as one that keeps nothing from night to night."""
+    as_of: str | None = None
+    """What counts as now in that source, where its dates are shifted."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,8 @@ def pull_objections(opt_out: OptOut, study: Study, vault: Vault, now: datetime) 
 def _read(one: ListSettings, opt_out: OptOut, folder: Path, now: datetime) -> Said:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        return one.read(Place(folder, now, opt_out.around, opt_out.source))
+        shifted = None if opt_out.as_of is None else moment_of(opt_out.as_of, opt_out.around.timezone)
+        return one.read(Place(folder, now, opt_out.around, opt_out.source, shifted))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

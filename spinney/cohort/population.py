@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import duckdb
 
-from spinney.cohort.recipes import HistoryRule, definition_of, history_rules
+from spinney.cohort.recipes import HistoryRule, definition_of, has_answer, history_rules
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text, text_list, timestamp
 from spinney.errors import CohortRejected
@@ -36,6 +36,7 @@ def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study:
         """
     )
     _find_history(bench, relevant, study)
+    _find_inside_groups(bench, study)
     cases = " ".join(f"WHEN {breaks} THEN {text(reason)}" for reason, breaks in _reasons(relevant, study))
     bench.execute(
         f"""
@@ -142,11 +143,12 @@ def _find_inner(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, inde
 def _left_so(study: Study) -> str:
     """SQL aggregate over the rows of an encounter: whether it ended as the study says."""
     codes = written_out(definition_of(study).index.discharged_to, study.pinned)
-    ways = " OR ".join(_means("coalesce(m.ours, e.discharge)", pattern_of(code)) for code in codes)
+    ways = " OR ".join(means("coalesce(m.ours, e.discharge)", pattern_of(code)) for code in codes)
     return f"coalesce(bool_or({ways}), false)" if codes else "true"
 
 
-def _means(column: str, pattern: Pattern) -> str:
+def means(column: str, pattern: Pattern) -> str:
+    """SQL condition: whether a column with a code is what is meant."""
     if pattern.system is None:
         column, word = f"substr({column}, strpos({column}, '|') + 1)", pattern.word
     else:
@@ -187,6 +189,16 @@ def _find_history(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, st
         )
 
 
+def _find_inside_groups(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
+    """Fill `grouped` with the rules, by number, by whose groups a row's patient is held at prediction time."""
+    bench.execute("CREATE OR REPLACE TEMP TABLE grouped (rule INT, row BIGINT)")
+    if definition_of(study).eligible.member_of:
+        bench.execute(
+            "INSERT INTO grouped SELECT DISTINCT m.rule, i.row FROM entry i JOIN membership m ON m.patient = i.patient "
+            "WHERE coalesce(m.since <= i.prediction, true) AND coalesce(i.prediction <= m.till, true)"
+        )
+
+
 _ITSELF = "SELECT 1 FROM part p WHERE p.opening = i.opening AND p.event = e.event"
 
 
@@ -210,6 +222,8 @@ def _reasons(relevant: SelectedEvents, study: Study) -> Iterator[tuple[str, str]
     if rules.minimum_stay:
         until = "least(prediction, coalesce(ended, prediction))"
         yield f"shorter than {rules.minimum_stay}", f"{until} - sure < {interval(rules.minimum_stay)}"
+    for number, group in enumerate(rules.member_of):
+        yield f"not in {group.name}", f"row NOT IN (SELECT row FROM grouped WHERE rule = {number})"
     for number, rule in enumerate(history_rules(cohort)):
         word = "NOT IN" if rule.needed else "IN"
         yield rule.reason, f"row {word} (SELECT row FROM past WHERE rule = {number})"
@@ -245,6 +259,8 @@ def is_chosen(events: Events) -> str:
     for column, any_of in (("code", events.codes), ("class", events.classes), ("status", events.statuses)):
         if any_of:
             conditions.append(f"e.{column} IN ({text_list(any_of)})")
+    if events.answers:
+        conditions.append(has_answer(f"[{text_list(events.answers)}]"))
     return " AND ".join(conditions)
 
 

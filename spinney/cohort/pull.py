@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import errno
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spinney.cohort.as_of import clock, told
 from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
 from spinney.cohort.events import Staged, stage
+from spinney.cohort.groups import wanted_groups
 from spinney.cohort.handover import Handover
 from spinney.cohort.imported_table import finish
 from spinney.cohort.impute import forward_fill_then_median
 from spinney.cohort.leaving import judge_of, leave_out
+from spinney.cohort.losses import FUTURE
+from spinney.cohort.members import find_members
 from spinney.cohort.objections import Judge, OptOut
 from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
@@ -57,6 +62,12 @@ class PullPlan:
     """In bytes of memory."""
     opt_out: OptOut = field(default_factory=OptOut)
     """Who has said no, and where that is written."""
+    as_of: str | None = None
+    """What counts as now, where the source's dates are shifted."""
+
+    def moment(self, now: datetime | None) -> datetime:
+        """What counts as now in a pull; `now` where the source's dates are not shifted."""
+        return clock(self.as_of, self.timezone, now)
 
 
 def pull(
@@ -67,7 +78,7 @@ def pull(
     progress: Progress | None = None,
     report: PullReport | None = None,
 ) -> PullResult:
-    """Pull a site's cohort. `now` is when the data end at the latest.
+    """Pull a site's cohort. `now` is when the data end at the latest, unless the site says `as_of`.
 
     A report that is given is filled as far as the pull gets, also where it ends in CohortRejected or SourceFailed.
     """
@@ -95,9 +106,9 @@ def _pulled(
     study: Study, plan: PullPlan, now: datetime | None, report: PullReport, progress: Progress | None = None
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
     """The ripe rows and those that are still open, while what they were made from is still there."""
-    now, tell = _utc(now), progress or (lambda *_: None)
+    tell = progress or (lambda *_: None)
     with _read(study, plan, now, report, tell) as (pulled, work):
-        table = _table(study, plan, pulled, work, now, report, tell)
+        table = _table(study, plan, pulled, work, plan.moment(now), report, tell)
         if study.imputation == "forward-fill-then-median":
             table = _imputed(table, study, plan.vault, report)
         halves = table.filter(table["ripe"]), table.filter(pc.invert(table["ripe"]))
@@ -107,12 +118,15 @@ def _pulled(
 
 @contextmanager
 def _read(
-    study: Study, plan: PullPlan, now: datetime, report: PullReport, tell: Progress
+    study: Study, plan: PullPlan, now: datetime | None, report: PullReport, tell: Progress
 ) -> Iterator[tuple[Pulled, Path]]:
     """What the source has for the study, without those who object, and a folder to work in."""
+    if plan.as_of is not None:
+        report.as_of = plan.as_of
+        report.notes.append(told(plan.as_of))
     with plan.vault.staging(study.name) as staging:
-        judge = judge_of(plan.opt_out, study, plan.vault, staging, now)
-        pulled = plan.source.pull(_wanted(study, plan, now), staging, tell)
+        judge = judge_of(plan.opt_out, study, plan.vault, staging, clock(None, plan.timezone, now))
+        pulled = plan.source.pull(_wanted(study, plan, plan.moment(now)), staging, tell)
         work = _emptied(staging / "work")
         try:
             if judge is not None:
@@ -139,15 +153,11 @@ def staged_events(
     report: PullReport | None = None,
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, Staged]]:
     """A source's events for a study as they are before any is chosen, while they are there; no cohort comes of it."""
-    now, tell = _utc(now), progress or (lambda *_: None)
+    tell = progress or (lambda *_: None)
     report = PullReport() if report is None else report
     with _read(study, plan, now, report, tell) as (pulled, work), open_bench(work, plan.timezone) as bench:
         invalid, _ = invalid_ids(pulled.files, plan.validation, plan.validation_sample)
         yield bench, stage(bench, pulled, work, invalid, tell)
-
-
-def _utc(now: datetime | None) -> datetime:
-    return (now or datetime.now(UTC)).astimezone(UTC)
 
 
 def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:
@@ -155,7 +165,7 @@ def _wanted(study: Study, plan: PullPlan, now: datetime) -> list[Wanted]:
         return [
             Wanted(TABLE, ("patient", "index_time", *(f.name for f in study.features), study.label.name), None, now)
         ]
-    return with_referred(wanted_of(study, plan.maps.codes, now))
+    return [*with_referred(wanted_of(study, plan.maps.codes, now)), *wanted_groups(study, plan.maps.group_names)]
 
 
 def _table(
@@ -170,7 +180,7 @@ def _table(
     """The table with `ripe` as its last column."""
     with open_bench(work, plan.timezone) as bench:
         if pulled.table is not None:
-            return _finished(bench, study, plan.table_columns or PLAIN_COLUMNS, pulled.table, report)
+            return _finished(bench, study, plan, pulled.table, report)
         invalid, report.validated = invalid_ids(pulled.files, plan.validation, plan.validation_sample)
         staged = stage(bench, pulled, work, invalid, progress)
         report.read.update(staged.read)
@@ -179,6 +189,7 @@ def _table(
         study = matched(bench, staged.events, plan.maps.codes, study)
         relevant = select_events(bench, staged, study, plan.maps, now, work / "relevant", report)
         report.notes += _without_recording_time(report.unrecorded)
+        find_members(bench, study, plan.maps.group_names, now, report)
         built = build(bench, relevant, study, plan.largest_table)
         report.index_events, report.left_out = built.index_events, built.left_out
         if built.strangers:
@@ -189,12 +200,14 @@ def _table(
 def _finished(
     bench: duckdb.DuckDBPyConnection,
     study: Study,
-    columns: tuple[str | None, str | None],
+    plan: PullPlan,
     path: Path,
     report: PullReport,
 ) -> pa.Table:
-    finished = finish(bench, path, study, *columns)
+    until = None if plan.as_of is None else plan.moment(None)
+    finished = finish(bench, path, study, *(plan.table_columns or PLAIN_COLUMNS), until)
     report.read[TABLE], report.watermark = finished.rows, finished.watermark
+    report.unused += Counter({(TABLE, FUTURE): finished.future})
     report.quarantined.update(finished.quarantined)
     report.index_events = finished.table.num_rows
     report.notes += finished.notes

@@ -43,6 +43,8 @@ class PullReport:
     filled: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Feature -> shares of rows filled forward and with the median, where the study asks for it."""
     watermark: datetime | None = None
+    as_of: str | None = None
+    """What counted as now, as site.yaml says it; None: the true clock."""
     objections: ObjectionCounts | None = None
     """Who is left out, in counts; None: the site has no lists."""
     notes: list[str] = field(default_factory=list)

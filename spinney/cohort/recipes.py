@@ -105,7 +105,12 @@ def label_events(label: LabelSource, cohort: CohortDefinition) -> Events:
     if label.events is not None:
         return label.events
     index = cohort.index
-    return Events(kind=index.kind, codes=index.codes, classes=index.classes)
+    return Events(kind=index.kind, codes=index.codes, classes=index.classes, answers=index.answers)
+
+
+def has_answer(answers: str) -> str:
+    """SQL condition on an event `e`: its value is one of a list. A word without a system is meant in any system."""
+    return f"""list_has_any({answers}, [e."text", substr(e."text", strpos(e."text", '|') + 1)])"""
 
 
 def _since(cohort: CohortDefinition, back: timedelta | None) -> datetime | None:

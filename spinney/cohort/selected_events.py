@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from spinney.cohort.events import Staged, write_rows
-from spinney.cohort.losses import DID_NOT, FUTURE, Conversions, Losses, grouped
+from spinney.cohort.losses import DID_NOT, FUTURE, Conversions, Losses, grouped, keep_answers
 from spinney.cohort.pull_report import PullReport
 from spinney.cohort.recipes import wanted_of
 from spinney.connectors.duck import text, text_list, timestamp
@@ -32,6 +32,7 @@ class Maps:
     units: Mapping[str, str] = field(default_factory=dict)
     assumed_units: Mapping[str, str] = field(default_factory=dict)
     """By code of the study."""
+    group_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -67,10 +68,11 @@ def select_events(
     report.notes += _absent_kinds(staged, wanted, now)
     _create_maps(bench, maps)
     _create_persons(bench, staged)
-    kinds = [_mapped(kind, staged.events[kind], codes, now) for kind, codes in present.items()]
-    once = [f"SELECT * FROM ({events}) WHERE NOT again" for events in kinds]
+    kinds = {kind: _mapped(kind, staged.events[kind], codes, now) for kind, codes in present.items()}
+    once = [f"SELECT * FROM ({events}) WHERE NOT again" for events in kinds.values()]
+    keep_answers(bench, kinds, study)
     conversions = Losses(bench, staged, study, grouped(bench, once), report).tell()
-    _write(bench, kinds, buckets, report, folder)
+    _write(bench, [*kinds.values()], buckets, report, folder)
     filled = tuple(sorted(int(one.name.partition("=")[2]) for one in folder.glob("bucket=*")))
     report.watermark = _watermark(bench, folder, now, study)
     return SelectedEvents(folder, filled, now, report.watermark, conversions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import re
 import zlib
 from collections import Counter
@@ -24,9 +25,10 @@ import pyarrow as pa
 from spinney.cohort.objections import Judge
 from spinney.connectors.duck import name, open_bench, text
 from spinney.connectors.fhir.http import objects
+from spinney.connectors.fhir.shape_sql import GROUP_MEMBERS
 from spinney.connectors.fhir.shelf import content_of, lines_in
 from spinney.connectors.opt_out.identifiers import names_of, plain
-from spinney.connectors.sources import Pulled
+from spinney.connectors.sources import GROUP, Pulled
 from spinney.connectors.tables import form_of
 from spinney.errors import SourceFailed
 from spinney.storage.files import is_full
@@ -35,6 +37,7 @@ PERSON, SUBJECTS = "Patient", ("subject", "patient")
 # what may name a patient in a line of JSON, also where somebody has escaped the slash
 NAMES = re.compile(rb'(?:Patient\\?/|urn:uuid:|urn:oid:|"id"\s*:\s*")([^"/|\\]+)')
 BARE = re.compile(rb'"reference"\s*:\s*"([^"/|\\:]+)"')
+KEPT_OF_GROUPS = {*GROUP_MEMBERS, "type"} - {"member", "quantity"}  # its text may name everybody
 ESCAPED = b"\\u"
 CSV = "utf-8"
 
@@ -69,6 +72,8 @@ def _copied(
 ) -> Path:
     if path.suffix == ".parquet":
         return _parquet_without(bench, path, "patient", judge, vault, spare)
+    if kind == GROUP:
+        return _members_without(path, judge, vault, spare)
     return _lines_without(path, lambda line: _is_out(line, kind, judge), vault, spare, removed)
 
 
@@ -100,6 +105,41 @@ def _describe_all(pulled: Pulled, judge: Judge) -> None:
                 if isinstance(content.get("id"), str):
                     pairs = objects(content.get("identifier"))
                     judge.describe(content["id"], [(str(one.get("system")), str(one.get("value"))) for one in pairs])
+
+
+def _members_without(path: Path, judge: Judge, vault: Path, spare: Path) -> Path:
+    """A file of Groups, of which each one that has members who are left out keeps the others and what is read of it."""
+
+    def rest(line: bytes) -> bytes | None:
+        content = content_of(line)
+        told = content.get("member") or []
+        members = objects(told)
+        if not content or not isinstance(told, list) or len(members) != len(told):  # who is in it can't be told
+            named = [word.decode("utf-8", "surrogateescape") for word in NAMES.findall(line) + BARE.findall(line)]
+            return None if sum(judge.out(word) for word in named if _is_named(word, judge)) else line
+        staying = [one for one in members if not _is_member_out(one, judge)]
+        if len(staying) == len(members):
+            return line
+        known = {name: content[name] for name in KEPT_OF_GROUPS if name in content}
+        return json.dumps(known | ({"member": staying} if staying else {})).encode()
+
+    with _opened(path) as lines:
+        if not sum(rest(line) != line for line in lines_in(lines)):
+            return path
+    target = _target(path, vault, spare)
+    with _opened(path) as lines, _written(target) as kept:
+        kept.writelines(left + b"\n" for line in lines_in(lines) if (left := rest(line)) is not None)
+    return _placed(target, path, vault)
+
+
+def _is_member_out(member: Mapping[str, Any], judge: Judge) -> bool:
+    (entity,) = objects([member.get("entity")]) or ({},)
+    logical, reference = entity.get("identifier"), entity.get("reference")
+    called = isinstance(logical, dict) and judge.knows(str(logical.get("system") or ""), str(logical.get("value")))
+    if not isinstance(reference, str) or not reference:
+        return called
+    is_patient = "/" not in reference or plain(reference) != reference.strip()
+    return sum((called, is_patient and judge.out(plain(reference)))) > 0
 
 
 def _is_out(line: bytes, kind: str, judge: Judge) -> bool:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from spinney.base import FileName, Settings
 from spinney.cohort.accepted import Accepted
+from spinney.cohort.as_of import AsOf
 from spinney.cohort.vault import Vault
 from spinney.configuration.house import (
     Admission,
@@ -45,10 +46,20 @@ class SiteSettings(Settings):
     name: FileName = Field(description="The site's name in the study's roster.")
     home: Path = Field(Path("home"), description="The house's private folder; it holds everything that Spinney keeps.")
     timezone: str = Field("UTC", description="Of times that are written without one, such as Europe/Berlin.")
+    as_of: AsOf | None = Field(
+        None,
+        description="What counts as now in the source, where its dates are shifted, such as 2131-05-01 (to its end) or "
+        "2131-05-01T12:00; empty: the clock.",
+    )
     source: AnySource = Field(description=f"Where the data are: kind {', '.join(SOURCES)}.")
     codes: dict[str, str] = Field({}, description="The site's codes, coded values and sexes in the study's words.")
     units: dict[str, str] = Field({}, description="The site's units in UCUM, such as mmHg: mm[Hg].")
     assumed_units: dict[str, str] = Field({}, description="Unit by the study's code, where the data have none.")
+    group_names: dict[str, str] = Field(
+        {},
+        description="The site's groups in the study's words (system|value): id or identifier of a FHIR Group, word of "
+        "the query `groups`, cohort_definition_id of OMOP.",
+    )
     validation: Extent = Field("sample", alias="validate", description="How many FHIR resources are validated in full.")
     validation_sample: int = Field(500, ge=1, description="How many of each resource type a sample is.")
     largest_table_mib: int = Field(
@@ -94,11 +105,12 @@ class SiteSettings(Settings):
             table_columns=self.source.table_columns,
             vault=self.vault,
             timezone=self.timezone,
-            maps=Maps(self.codes, self.units, self.assumed_units),
+            maps=Maps(self.codes, self.units, self.assumed_units, self.group_names),
             validation=self.validation,
             validation_sample=self.validation_sample,
             largest_table=self.largest_table_mib << 20,
             opt_out=self.objections(),
+            as_of=self.as_of,
         )
 
     def objections(self) -> OptOut:
@@ -107,7 +119,7 @@ class SiteSettings(Settings):
 
         around = Surroundings(self.timezone)  # without a store: a list is read anew every night
         lists = tuple(one.beside(self.source) for one in self.opt_out)
-        return OptOut(lists, around, lambda: self.source.open(around))
+        return OptOut(lists, around, lambda: self.source.open(around), self.as_of)
 
 
 def read_site(path: str | Path) -> SiteSettings:

@@ -22,6 +22,9 @@ home: {home}
 # Of times that are written without a zone.
 timezone: {timezone}
 
+# If the source's dates are shifted (de-identified data): what counts as now there, a day or an instant.
+# as_of: 2131-05-01
+
 """
 TAIL = """
 # Your codes in the study's words, for instance:
@@ -32,6 +35,9 @@ TAIL = """
 #   mmHg: "mm[Hg]"
 # assumed_units:
 #   "http://loinc.org|2339-0": mg/dL
+# Your groups of patients in the study's words (docs/populations.md), for instance:
+# group_names:
+#   "4711": "https://registry.example.org/groups|heart-failure"
 # Patients who object (docs/privacy.md): a file of identifiers, a query or Consent resources, for instance:
 # opt_out:
 #   - kind: file

@@ -117,7 +117,10 @@ def write_study(study: Study, path: str | Path, notes: Sequence[str] = ()) -> No
         if name == "pinned":
             body = pinned_lines(study.pinned)
         blocks.append(f"{meaning}\n{body}")
-    file.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    try:
+        file.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise StudyInvalid([f"{path}: cannot be written ({error.strerror})"]) from None
 
 
 def _text(path: str | Path) -> str:

@@ -39,6 +39,7 @@ def quality_section(facts: NightFacts) -> Element:
 
 def _pulled(pulled: PullReport) -> str:
     newest = f" The data reach until {moment(pulled.watermark)}." if pulled.watermark else ""
+    newest += f" The source's dates are shifted: {pulled.as_of} counts as now." if pulled.as_of else ""
     aside = f"{few(pulled.quarantined.total())} of {pulled.read.total():,} records that were read are in quarantine"
     return (
         f"{pulled.rows:,} rows with a known outcome ({few(pulled.positive)} events) and {few(pulled.unripe)} that "

@@ -68,6 +68,7 @@ def _checked_duration(duration: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_checked_duration)]
+Answer = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class Events(Settings):
@@ -81,6 +82,17 @@ class Events(Settings):
     )
     classes: tuple[str, ...] = Field((), description="Any of these encounter classes, such as IMP; empty: all.")
     statuses: tuple[str, ...] = Field((), description="Any of these statuses, such as finished; empty: all.")
+    answers: tuple[Answer, ...] = Field(
+        (),
+        description="Only observations with one of these coded or written values: system|code, or a word in any "
+        "system, such as positive; empty: all.",
+    )
+
+    @model_validator(mode="after")
+    def _observations_have_answers(self) -> Self:
+        if self.answers and self.kind != "Observation":
+            raise ValueError("answers belong to kind: Observation")
+        return self
 
 
 class Stay(Events):
@@ -140,6 +152,31 @@ class Observed(Settings):
     by: Events = Field(Events(kind="Encounter"), description="Events that show it; empty: any encounter.")
 
 
+def _checked_identifier(written: str) -> str:
+    system, _, value = written.partition("|")
+    if not (system and value):
+        raise ValueError(
+            f"{written!r} is no identifier; write system|value, such as https://registry.example.org/groups|hf"
+        )
+    return written
+
+
+class Membership(Settings):
+    """A group of patients that the sites keep, as a FHIR Group or likewise; one of those that are named is enough."""
+
+    name: str = Field(min_length=1, max_length=80, description="What the report calls it, such as the registry.")
+    identifiers: tuple[Annotated[str, AfterValidator(_checked_identifier)], ...] = Field(
+        (), description="Group.identifier as system|value: the same at every site, which no local id is."
+    )
+    codes: tuple[Code, ...] = Field((), description="Group.code, written as codes of events are.")
+
+    @model_validator(mode="after")
+    def _names_a_group(self) -> Self:
+        if not self.identifiers and not self.codes:
+            raise ValueError(f"member_of: {self.name} needs identifiers or codes of a group")
+        return self
+
+
 class EventFeature(Events):
     """A feature from events in a window before prediction time."""
 
@@ -167,6 +204,8 @@ class EventFeature(Events):
             raise ValueError("unit, molar_mass and censored belong to value: number")
         if self.value != "text" and self.meaning:
             raise ValueError("meaning belongs to value: text")
+        if self.answers and self.statistic not in COUNTING:
+            raise ValueError(f"answers say what counts, and {self.statistic} counts nothing; use exists or count")
         return self
 
 
@@ -219,6 +258,9 @@ class Eligibility(Settings):
     age: tuple[int, int] | None = Field(None, description="Youngest and oldest age in years at index time.")
     minimum_stay: Duration | None = Field(
         None, description="The index event had lasted at least so long by prediction time, such as 24h."
+    )
+    member_of: tuple[Membership, ...] = Field(
+        (), description="Of each of these groups the patient was an active member at prediction time."
     )
     observed: Observed | None = Field(None, description="For how long the patient was in sight before.")
     before: tuple[History, ...] = Field((), description="Each of these must have happened before index time.")

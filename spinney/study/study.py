@@ -82,7 +82,9 @@ class Study(Settings):
     @model_validator(mode="after")
     def _sets_are_pinned(self) -> Self:
         used = [code for _, events in self.choices for code in events.codes]
-        used += self.cohort.index.discharged_to if self.cohort else ()
+        if self.cohort is not None:
+            used += self.cohort.index.discharged_to
+            used += [code for group in self.cohort.eligible.member_of for code in group.codes]
         if mistakes := mistakes_in(self.code_sets, self.pinned, used):
             raise ValueError("; ".join(mistakes))
         return self

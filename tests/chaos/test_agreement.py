@@ -9,6 +9,7 @@ import pytest
 
 from tests.oracle.agreement import Case, differences
 from tests.oracle.finished import finished_case
+from tests.oracle.group_records import group_case_of
 from tests.oracle.records import Records
 from tests.oracle.row_records import RowRecords
 from tests.oracle.rules import case_of
@@ -18,6 +19,7 @@ MAKERS: dict[str, tuple[Callable[[int], Case], int]] = {
     "resources": (lambda seed: Records(seed).case(), 1_000),
     "rows": (lambda seed: RowRecords(seed).row_case(), 500),
     "rules": (case_of, 300),
+    "groups": (group_case_of, 200),
     "finished": (finished_case, 300),
 }
 BY = 50

@@ -147,8 +147,8 @@ def what_will_be_has_been(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         reference,
         "table",
-        lambda study, people, events, site: whole(
-            study, people, events, replace(site, now=site.now.replace(year=9000))
+        lambda study, people, events, site, *more: whole(
+            study, people, events, replace(site, now=site.now.replace(year=9000)), *more
         ),
     )
 
@@ -156,6 +156,22 @@ def what_will_be_has_been(patch: pytest.MonkeyPatch) -> None:
 @fault
 def kilograms_are_taken_as_they_are(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reference, "MASSES", dict.fromkeys(reference.MASSES, 1.0))
+
+
+@fault
+def any_answer_is_the_one(patch: pytest.MonkeyPatch) -> None:
+    whole = reference.meant
+    patch.setattr(reference, "meant", lambda one, by, **how: whole(one, by.model_copy(update={"answers": ()}), **how))
+
+
+@fault
+def an_answer_in_a_system_is_another_word(patch: pytest.MonkeyPatch) -> None:
+    whole = reference.meant
+
+    def exact(one: Event, by: Any, **how: Any) -> bool:
+        return whole(one, by, **how) and (not by.answers or bool({*one.words} & {*by.answers}))
+
+    patch.setattr(reference, "meant", exact)
 
 
 FAULTS |= {

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from spinney.study.study import Study
 from tests.made_up import GLUCOSE, WEIGHT, write
-from tests.oracle import fhir, reference
+from tests.oracle import fhir, groups, reference
 from tests.oracle.events import NOW, Site
 from tests.oracle.studies import ACTS, DRUGS, HABITS, ILLNESSES, PRESSURE, SMOKING, SYSTOLIC, make_study
 
@@ -57,7 +57,8 @@ class FhirCase:
     def told(self) -> reference.Expected:
         site = Site(self.timezone)
         people = fhir.people_of(self.resources, site)
-        return reference.table(self.study, people, fhir.events_of(self.resources, site), site)
+        members = groups.of_resources(self.resources, site)
+        return reference.table(self.study, people, fhir.events_of(self.resources, site), site, members)
 
     def laid(self, folder: Path) -> Resource:
         return {"kind": "files", "path": write(folder / "fhir", self.resources)}

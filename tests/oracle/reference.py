@@ -13,7 +13,7 @@ from typing import Any
 
 from spinney.study.definition import EventFeature, Events, PatientFeature, length
 from spinney.study.study import Study
-from tests.oracle import population
+from tests.oracle import groups, population
 from tests.oracle.events import DAY, Event, Person, Site, When
 
 COUNTED = ("count", "exists", "days-since")
@@ -31,11 +31,19 @@ class Expected:
 def meant(one: Event, by: Events, *, statuses: bool = True, codes_only: bool = False) -> bool:
     """Whether an event is one of those that the study names."""
     coded = one.happened and one.kind == by.kind and (not by.codes or bool(one.codes & {*by.codes}))
+    if by.answers and not codes_only:
+        coded = coded and any(word in by.answers or word.split("|", 1)[-1] in by.answers for word in one.words)
     classed = not by.classes or bool(one.classes & {*by.classes})
     return coded and (codes_only or (classed and (not by.statuses or not statuses or one.status in by.statuses)))
 
 
-def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], site: Site) -> Expected:
+def table(
+    study: Study,
+    people: Mapping[str, Person],
+    events: Sequence[Event],
+    site: Site,
+    members: Sequence[groups.Member] = (),
+) -> Expected:
     """One row per index event, in the words of the study."""
     cohort, label = study.cohort, study.label.source
     past = [one for one in events if one.time.first <= site.now]
@@ -70,6 +78,10 @@ def table(study: Study, people: Mapping[str, Person], events: Sequence[Event], s
                 row[feature.name] = person.sex if person.sex in feature.categories else None
         reason = _not_eligible(cohort, seen, age, site.day(at))
         reason = reason or population.broken(cohort, opening, own, prediction, meant)
+        if not all(
+            groups.is_in(rule, opening.patient, prediction, members, site) for rule in cohort.eligible.member_of
+        ):
+            reason = reason or "not in a group"
         ripe = prediction + length(label.horizon) <= newest_data
         if person.died and not _after(person.died, prediction, cohort.index.at, site):
             within = _after(person.died, opening.began.first, "start", site)

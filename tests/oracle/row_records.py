@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from spinney.study.study import Study
 from tests.made_up import GLUCOSE, WEIGHT
-from tests.oracle import reference, rows
+from tests.oracle import groups, reference, rows
 from tests.oracle.events import Site
 from tests.oracle.records import STATUSES, Records
 from tests.oracle.studies import ACTS, DRUGS, HABITS, ILLNESSES, SMOKING, SYSTOLIC, make_study
@@ -36,6 +36,8 @@ UNITS = {
 }
 VERIFIED = ("confirmed", "refuted", "differential", "provisional", "entered-in-error")
 KINDS = ("Encounter", "Observation", *CODES)
+MEMBERS = "Members"
+NEEDED = {"Patient": [], MEMBERS: ["group"]}
 Row = dict[str, Any]
 
 
@@ -49,19 +51,22 @@ class RowCase:
 
     def told(self) -> reference.Expected:
         site = Site(self.timezone)
-        return reference.table(self.study, rows.people_of(self.tables, site), rows.events_of(self.tables, site), site)
+        people, members = rows.people_of(self.tables, site), groups.of_rows(self.tables.get(MEMBERS, ()), site)
+        events = {kind: some for kind, some in self.tables.items() if kind != MEMBERS}
+        return reference.table(self.study, people, rows.events_of(events, site), site, members)
 
     def laid(self, folder: Path) -> Row:
         with closing(sqlite3.connect(folder / "his.db")) as his:
             for kind, some in self.tables.items():
-                names = sorted({"patient", *chain.from_iterable(some), *(["time"] if kind in KINDS else [])})
+                names = sorted({"patient", *chain.from_iterable(some), *NEEDED.get(kind, ["time"])})
                 columns, holes = (", ".join(form.format(name) for name in names) for form in ('"{}" TEXT', ":{}"))
                 his.execute(f"CREATE TABLE {kind} ({columns})")
                 his.executemany(f"INSERT INTO {kind} VALUES ({holes})", [dict.fromkeys(names) | row for row in some])
             his.commit()
         events = {kind: f"SELECT * FROM {kind}" for kind in KINDS}
         his_db = {"kind": "sql", "url": f"sqlite:///{folder / 'his.db'}"}
-        return his_db | {"patients": "SELECT * FROM Patient", "events": events}
+        lists = {"groups": f"SELECT * FROM {MEMBERS}"} if MEMBERS in self.tables else {}
+        return his_db | {"patients": "SELECT * FROM Patient", "events": events} | lists
 
 
 class RowRecords(Records):

@@ -88,6 +88,8 @@ def _feature(chance: random.Random, name: str) -> Words:
     else:
         of, codes = chance.choice(HAPPENED)
         how |= {"kind": of, "codes": list(codes[: chance.randint(0, len(codes))]), "statistic": often}
+        if of == "Observation" and not how["codes"]:
+            how["answers"] = ["never", "sct|former", "current", "sct|none"]
     return kind | {"source": how}
 
 

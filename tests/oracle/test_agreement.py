@@ -9,6 +9,7 @@ import pytest
 from tests.oracle import seeds
 from tests.oracle.agreement import differences
 from tests.oracle.finished import finished_case
+from tests.oracle.group_records import group_case_of
 from tests.oracle.records import Records
 from tests.oracle.row_records import RowRecords
 from tests.oracle.rules import case_of
@@ -27,6 +28,11 @@ def test_rows_of_queries_give_the_rows_of_the_reference(tmp_path: Path, seed: in
 @pytest.mark.parametrize("seed", seeds.RULES)
 def test_a_population_with_rules_has_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(case_of(seed), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", seeds.GROUPS)
+def test_members_of_groups_are_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(group_case_of(seed), tmp_path) == []
 
 
 @pytest.mark.parametrize("seed", seeds.FINISHED)

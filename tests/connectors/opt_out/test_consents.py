@@ -13,6 +13,7 @@ from spinney.connectors.opt_out.consents import ConsentList
 from spinney.connectors.opt_out.identifiers import Named
 from spinney.connectors.opt_out.lists import Place, Said
 from spinney.connectors.sources import Surroundings
+from spinney.connectors.sources.files import FilesSettings
 from spinney.errors import SourceFailed
 
 SCOPE = "http://terminology.hl7.org/CodeSystem/consentscope"
@@ -176,3 +177,41 @@ def test_a_source_without_consents_stops_the_pull(tmp_path: Path) -> None:
     settings = ConsentList(source={"kind": "files", "path": tmp_path})  # type: ignore[arg-type]
     with pytest.raises(SourceFailed, match="holds no Consent"):
         settings.read(Place(tmp_path, NOW))
+
+
+LATER = datetime(2131, 6, 15, 12, tzinfo=UTC)
+OF_NOW, OF_LATER = {"start": "2024", "end": "2024"}, {"start": "2131", "end": "2131"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "period", "own", "says"),
+    [
+        ("deny", OF_NOW, True, "deny"),
+        ("deny", OF_LATER, True, "deny"),
+        ("permit", OF_LATER, True, "permit"),
+        ("permit", OF_NOW, True, ""),
+        ("deny", OF_LATER, False, ""),
+        ("permit", OF_NOW, False, "permit"),
+    ],
+)
+def test_in_a_source_whose_dates_are_shifted_a_no_of_either_clock_counts_and_a_yes_of_the_later(
+    tmp_path: Path, kind: str, period: dict[str, str], own: bool, says: str
+) -> None:
+    (tmp_path / "Consent.ndjson").write_text(json.dumps(consent(rule(kind, period=period))) + "\n")
+    files = FilesSettings(path=tmp_path)
+    settings = ConsentList(source=None if own else files)
+    (tmp_path / "staging").mkdir()
+    place = Place(tmp_path / "staging", NOW, Surroundings(), lambda: files.open(Surroundings()), LATER)
+    said = settings.read(place)
+    assert ("deny" if ANN in said.objects else "permit" if ANN in said.agrees else "") == says
+
+
+def test_a_shift_into_the_past_brings_no_consent_back(tmp_path: Path) -> None:
+    (tmp_path / "Consent.ndjson").write_text(json.dumps(consent(rule("permit", period={"end": "2023"}))) + "\n")
+    (tmp_path / "staging").mkdir()
+    files = FilesSettings(path=tmp_path)
+    earlier = datetime(2020, 1, 1, tzinfo=UTC)
+    said = ConsentList().read(
+        Place(tmp_path / "staging", NOW, Surroundings(), lambda: files.open(Surroundings()), earlier)
+    )
+    assert said.agrees == frozenset()

@@ -141,6 +141,18 @@ def test_a_cohort_that_is_rejected_because_all_dates_are_in_the_future_says_so(f
     assert "weight: 0 count; in the future 32" in told
 
 
+def test_shifted_dates_are_read_by_what_the_site_says_counts_as_now(folder: Path) -> None:
+    for kind in ("Encounter", "Observation"):
+        spoilt(folder, kind, ("2023-", "2923-"))
+    with (folder / "site.yaml").open("a") as file:
+        file.write("as_of: 2923-12-31\n")
+    answer = spinney("site", "check", "study.yaml")
+    assert "  the source's dates are shifted: 2923-12-31 counts as now\n" in answer.stdout
+    found = json.loads(spinney("site", "check", "study.yaml", "--sample", "296d", "--json").stdout)
+    assert (found["as_of"], found["cohort"]["rows"]) == ("2923-12-31", 20)
+    assert found["left_out"] == {"before the first day of the study": 40}
+
+
 def test_a_cohort_that_is_rejected_for_want_of_index_events_shows_the_classes_that_the_source_has(folder: Path) -> None:
     spoilt(folder, "Encounter", ('"IMP"', '"inpatient"'))
     told = rejected(folder)

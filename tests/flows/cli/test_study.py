@@ -112,7 +112,7 @@ def test_a_study_that_lets_somebody_see_counts_says_so_when_it_is_checked(tmp_pa
 def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_path: Path) -> None:
     variables = [
         {"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"},
-        {"name": "CKD", "fhir_query": "/Condition?code:sw=N18", "fhir_path": "value:exists"},
+        {"name": "Language", "fhir_query": "/Patient", "fhir_path": "value:Patient.name.text"},
         {
             "name": "Readmitted",
             "fhir_query": "/Encounter",
@@ -120,9 +120,22 @@ def test_a_fair4health_feature_set_becomes_a_study_and_the_rest_is_listed(tmp_pa
             "variable_type": "dependent",
         },
     ]
+    (tmp_path / "set.json").write_text(json.dumps({"name": "Use case 2", "variables": variables}, indent=1))
+    command = ("study", "import-fair4health", tmp_path / "set.json", "-o", tmp_path / "study.yaml")
+    answer = spinney(*command)
+    assert answer.exit_code == 0
+    assert "left out: line 10: language: Patient.name.text: of a patient, a study knows age and sex\n" in answer.stdout
+    assert answer.stdout.endswith("study.yaml: 1 features, 1 left out; read it and correct it.\n")
+    assert "# left out: line 10: language" in (tmp_path / "study.yaml").read_text()
+    assert spinney("study", "check", tmp_path / "study.yaml").exit_code == 0
+    assert "is there already" in spinney(*command).stderr
+    assert spinney(*command, "--force").exit_code == 0
+
+
+def test_a_fair4health_document_without_an_outcome_is_refused_in_a_line(tmp_path: Path) -> None:
+    variables = [{"name": "Gender", "fhir_query": "/Patient", "fhir_path": "value:Patient.gender"}]
     (tmp_path / "set.json").write_text(json.dumps({"name": "Use case 2", "variables": variables}))
     answer = spinney("study", "import-fair4health", tmp_path / "set.json", "-o", tmp_path / "study.yaml")
-    assert answer.exit_code == 0
-    assert "left out: ckd: code:sw=N18 stands for many codes; name each of them\n" in answer.stdout
-    assert answer.stdout.endswith("study.yaml: 1 features, 1 left out; correct it.\n")
-    assert spinney("study", "check", tmp_path / "study.yaml").exit_code == 0
+    assert answer.exit_code == 2
+    assert "line 1: no dependent variable" in answer.stderr
+    assert not (tmp_path / "study.yaml").exists()

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from spinney.configuration.site import SiteSettings
 from spinney.study.study import Study
-from tests.made_up import WEIGHT, crowd, encounter, observation, patient, plain_study, study
+from tests.made_up import REGISTRY, WEIGHT, crowd, encounter, observation, patient, plain_study, study
 from tests.made_up_omop import model
 from tests.servers.fhir_traps import FhirTraps
 
@@ -83,8 +83,10 @@ def source_of(kind: str, folder: Path, rows: list[Resource]) -> Iterator[dict[st
 def sql_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
     with closing(sqlite3.connect(folder / "his.db")) as database:
         database.execute("CREATE TABLE person (patient, birth, sex)")
+        database.execute("CREATE TABLE registry (who, since)")
+        database.executemany("INSERT INTO registry VALUES (?, ?)", registered(rows))
         database.execute("CREATE TABLE event (kind, patient, code, time, until, value, unit, status, class)")
-        for one in rows:
+        for one in (one for one in rows if one["resourceType"] != "Group"):
             who = one.get("subject", {}).get("reference", "").removeprefix("Patient/")
             if one["resourceType"] == "Patient":
                 database.execute("INSERT INTO person VALUES (?, ?, ?)", (one["id"], one["birthDate"], one["gender"]))
@@ -100,7 +102,15 @@ def sql_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
     columns = "patient, code, time, until, value, unit, status, class"
     events = {name: f"SELECT {columns} FROM event WHERE kind = '{name}'" for name in ("Encounter", "Observation")}
     people = "SELECT patient, birth, sex FROM person"
-    return {"kind": "sql", "url": f"sqlite:///{folder / 'his.db'}", "patients": people, "events": events}
+    lists = f"""SELECT who AS patient, '{REGISTRY}' AS "group", since AS "start" FROM registry"""
+    more = {"groups": lists} if registered(rows) else {}
+    return {"kind": "sql", "url": f"sqlite:///{folder / 'his.db'}", "patients": people, "events": events, **more}
+
+
+def registered(rows: list[Resource]) -> list[tuple[str, str]]:
+    """Who is in the Groups, and since when."""
+    members = [one for group in rows for one in group.get("member", ())]
+    return [(one["entity"]["reference"].removeprefix("Patient/"), one["period"]["start"]) for one in members]
 
 
 def described(rows: list[Resource]) -> set[str]:
@@ -109,6 +119,7 @@ def described(rows: list[Resource]) -> set[str]:
 
 def omop_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
     """Tables of the model, in which a day is written as its midnight."""
+    lists, rows = registered(rows), [one for one in rows if one["resourceType"] != "Group"]
     named = [one.get("subject", {}).get("reference", one["id"]).removeprefix("Patient/") for one in rows]
     people = {who: number for number, who in enumerate(dict.fromkeys(named), start=2)}
     made: list[tuple[str, dict[str, object]]] = [
@@ -137,6 +148,8 @@ def omop_source(folder: Path, rows: list[Resource]) -> dict[str, Any]:
             made.append(
                 ("measurement", {**row, "value_as_number": one["valueQuantity"]["value"], "unit_source_value": "kg"})
             )
+    for who, since in lists:
+        made.append(("cohort", {"cohort_definition_id": 7, "subject_id": people[who], "cohort_start_date": since}))
     with closing(sqlite3.connect(folder / "omop.db")) as database:
         database.executescript(";\n".join(["BEGIN", *model(*made), "COMMIT"]))
     return {"kind": "omop", "url": f"sqlite:///{folder / 'omop.db'}", "patient": "person_source_value"}
@@ -166,9 +179,9 @@ def table_source(kind: str, folder: Path, rows: list[Resource]) -> dict[str, Any
     return {"kind": "sql", "url": f"sqlite:///{folder / 'table.db'}", "table": "SELECT * FROM cohort"}
 
 
-def site_at(home: Path, source: dict[str, Any], *lists: dict[str, Any]) -> SiteSettings:
+def site_at(home: Path, source: dict[str, Any], *lists: dict[str, Any], **more: Any) -> SiteSettings:
     """A site whose vault has the key that all sites of a comparison have."""
-    site = SiteSettings.model_validate({"name": "ash", "home": home, "source": source, "opt_out": lists})
+    site = SiteSettings.model_validate({"name": "ash", "home": home, "source": source, "opt_out": lists, **more})
     path = site.vault.folder / "key"
     if not path.exists():
         path.touch(mode=0o600)

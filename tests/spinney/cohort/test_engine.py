@@ -317,6 +317,36 @@ def test_of_several_words_for_a_value_the_first_that_the_study_knows_counts(tmp_
         assert frame(tmp_path / str(number), of, [patient(), STAY, RIPENER, word])["x"].tolist() == [expected]
 
 
+SAID = {
+    "heavy smoker": {"text": "heavy smoker"},
+    "yes": {"coding": [{"system": "sct", "code": "yes"}]},
+    "no": {"coding": [{"system": "local", "code": "1"}, {"system": "sct", "code": "no"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [([], 4), (["yes"], 1), (["sct|yes"], 1), (["loinc|yes"], 0), (["no"], 1), (["heavy smoker", "sct|no", "1"], 2)],
+)
+def test_only_observations_with_one_of_the_answers_count(tmp_path: Path, answers: list[str], expected: int) -> None:
+    said = [observation("2023-01-09T12:00:00Z", valueCodeableConcept=concept) for concept in SAID.values()]
+    people = [patient(), STAY, RIPENER, *said, observation("2023-01-09T12:00:00Z", 70.0)]
+    asked = feature("x", "count", answers=answers)
+    assert frame(tmp_path, study(asked, feature("y", "count")), people)["x"].tolist() == [expected]
+
+
+def test_only_an_observation_with_one_of_the_answers_makes_the_label_yes_or_is_history(tmp_path: Path) -> None:
+    asked = {"kind": "Observation", "codes": [WEIGHT], "answers": ["yes"]}
+    label = {"outcome": "event", "events": asked, "horizon": "90d"}
+    yes, no = (observation("2023-02-01", valueCodeableConcept=SAID[word]) for word in ("yes", "no"))
+    assert outcomes(tmp_path / "yes", label, patient(), yes) == [1]
+    assert outcomes(tmp_path / "no", label, patient(), no) == [0]
+    of = study(eligible={"before": [{"name": "yes", **asked}]})
+    earlier = [patient(), RIPENER, STAY, encounter("2023-03-01T10:00:00Z", "2023-03-02T10:00:00Z")]
+    rows = frame(tmp_path / "before", of, [*earlier, yes, *WEIGHTS])
+    assert [str(time)[:10] for time in rows["index_time"]] == ["2023-03-02"]
+
+
 def test_age_is_that_of_the_day_in_the_hospital(tmp_path: Path) -> None:
     birthday = encounter("2022-12-31T20:00:00Z", "2022-12-31T23:30:00Z")  # a year later already in Berlin
     of = study(

@@ -41,6 +41,21 @@ def told(folder: Path, resources: list[Any], *features: Any, **settings: Any) ->
     return report
 
 
+def test_an_observation_with_another_answer_is_lost_for_that_and_a_second_coding_is_one(tmp_path: Path) -> None:
+    of = {"text": "yes", "coding": [{"system": "local", "code": "1"}, {"system": "sct", "code": "yes"}]}
+    said = [observation("2023-01-06", code=OTHER, valueCodeableConcept=one) for one in (of, of, {"text": "no"})]
+    forgotten = observation("2023-01-06", code=OTHER)
+    report = told(tmp_path, [*WEIGHTS, *said, forgotten], feature("hb", "exists", codes=[OTHER], answers=["yes"]))
+    assert report.found["hb"] == 2
+    assert {reason: count for (name, reason), count in report.lost.items() if name == "hb"} == {"another answer": 2}
+
+
+def test_an_answer_that_nobody_gives_is_told_with_what_it_was_asked_of(tmp_path: Path) -> None:
+    said = observation("2023-01-06", code=OTHER, valueString="no")
+    report = told(tmp_path, [*WEIGHTS, said], feature("hb", "exists", codes=[OTHER], answers=["yes"]))
+    assert "LOINC 718-7: 1 observations, but none counts (1 another answer)" in report.quoting
+
+
 def test_every_event_of_a_feature_counts_or_has_a_reason(tmp_path: Path) -> None:
     wrong = [
         observation("2924-01-01", 70.0),

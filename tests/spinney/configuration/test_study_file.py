@@ -122,3 +122,8 @@ def test_what_is_written_is_read_again_as_the_same_study(tmp_path_factory, words
     write_study(study, file)
     assert read_study(file) == study
     assert read_study(file).digest == study.digest
+
+
+def test_a_study_that_cannot_be_written_is_an_error_in_a_line(tmp_path):
+    with pytest.raises(StudyInvalid, match=r"study\.yaml: cannot be written \(No such file or directory\)"):
+        write_study(study_from(tmp_path, GOOD), tmp_path / "nowhere" / "study.yaml")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spinney.reports.site import site_page
 from tests.spinney.reports.reported import texts
 
 
 def test_a_handful_of_patients_is_told_as_a_handful(facts):
     assert "died before prediction time fewer than 5" in texts(site_page(facts))
+
+
+def test_shifted_dates_are_told(facts):
+    shifted = replace(facts, pulled=replace(facts.pulled, as_of="2131-05-01"))
+    assert "The source's dates are shifted: 2131-05-01 counts as now." in texts(site_page(shifted))
+    assert "counts as now" not in texts(site_page(facts))
 
 
 def test_what_left_the_house_is_told_as_the_audit_log_has_it(facts):

@@ -46,6 +46,8 @@ def test_a_duration_is_a_number_and_a_unit(text: str, span: timedelta) -> None:
         ({"features": [weight(value="text", statistic="mean")]}, "text has no mean"),
         ({"features": [weight(value="days", unit="kg")]}, "belong to value: number"),
         ({"features": [weight() | {"name": "patient"}]}, "patient is a column of every cohort"),
+        ({"features": [weight(answers=["a"])]}, "last counts nothing; use exists or count"),
+        ({"features": [weight(kind="Condition", statistic="exists", answers=["a"])]}, "belong to kind: Observation"),
         ({"label": {"name": "x", "source": {"outcome": "event", "horizon": "1d"}}}, "outcome: event needs `events`"),
     ],
 )

@@ -77,12 +77,10 @@ def _find_openings(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, s
                 CASE WHEN count(ended) = count(*) THEN max(ended) END AS ended, min(sure) AS sure,
                 min(inner_since) AS inner_since, max(struct_pack(ended := ended, so := left_so)).so AS left_so
             FROM part GROUP BY opening
-        ), counted AS (
-            SELECT *, dense_rank() OVER (
-                PARTITION BY patient ORDER BY {at}, began, ended DESC NULLS FIRST, opening) AS nth
-            FROM index_event WHERE {at} <= {now} AND left_so
-        ), timed AS (SELECT *, {times} AS index_time FROM counted)
-        SELECT * FROM timed WHERE {going_on} AND inner_since <= index_time + {interval(cohort.offset)}
+        ), timed AS (SELECT *, {times} AS index_time FROM index_event WHERE {at} <= {now} AND left_so)
+        SELECT *, dense_rank() OVER (
+            PARTITION BY patient ORDER BY {at}, began, ended DESC NULLS FIRST, opening) AS nth
+        FROM timed WHERE {going_on} AND inner_since <= index_time + {interval(cohort.offset)}
         """
     )
 

@@ -13,19 +13,25 @@ from spinney.errors import SourceFailed
 MEMORY = "700MB"
 ROWS_AT_ONCE = 65_536  # that wait in memory for their bucket, per thread; by default eight times as many
 
+# date_sub('year', ...) has who was born on a 29 February grow older on 28 February
 # AT TIME ZONE 'UTC' and reference[9:] would mean the same as epoch_us and substr, and take twice as long
 MACROS = """
 CREATE TEMP MACRO zoned(t) AS (
     try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE t END AS TIMESTAMPTZ)
 );
-CREATE TEMP MACRO moment(t) AS (CASE WHEN t >= '0' AND t < ':' THEN make_timestamp(epoch_us(zoned(t))) END);
-CREATE TEMP MACRO calendar_day(t) AS (
-    try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE left(t, 10) END AS DATE)
+CREATE TEMP MACRO has_year(t) AS (t >= '0' AND t < ':' AND substr(t, 5, 1) IN ('-', '/', ''));
+CREATE TEMP MACRO moment(t) AS (CASE WHEN has_year(t) THEN make_timestamp(epoch_us(zoned(t))) END);
+CREATE TEMP MACRO calendar_day(t) AS (CASE WHEN has_year(t) THEN
+    try_cast(CASE length(t) WHEN 4 THEN t || '-01-01' WHEN 7 THEN t || '-01' ELSE left(t, 10) END AS DATE) END
 );
 CREATE TEMP MACRO vague(t) AS (t IS NOT NULL AND length(t) IN (4, 7));
+CREATE TEMP MACRO is_day(t) AS (length(t) BETWEEN 8 AND 10);
+CREATE TEMP MACRO age_on(born, d) AS (
+    year(d) - year(born) - CASE WHEN month(d) * 100 + day(d) < month(born) * 100 + day(born) THEN 1 ELSE 0 END
+);
 CREATE TEMP MACRO local_day(m) AS (CAST(m AT TIME ZONE 'UTC' AS DATE));
 CREATE TEMP MACRO known_from(t) AS (
-    CASE WHEN length(t) NOT IN (4, 7, 10) THEN moment(t) WHEN t >= '0' AND t < ':' THEN make_timestamp(epoch_us(
+    CASE WHEN length(t) > 10 THEN moment(t) WHEN has_year(t) THEN make_timestamp(epoch_us(
         zoned(t) + CASE length(t) WHEN 4 THEN INTERVAL 1 YEAR WHEN 7 THEN INTERVAL 1 MONTH ELSE INTERVAL 1 DAY END
     ) - 1) END
 );

@@ -6,6 +6,7 @@ a time, which costs next to nothing beside parsing it.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
@@ -24,6 +25,7 @@ from spinney.errors import SourceFailed
 LARGEST_BUNDLE = 64 * 2**20  # in memory it is some eight times as large
 BLOCK = 2**20
 GZIP = b"\x1f\x8b"
+MARK = codecs.BOM_UTF8
 NO_RESOURCE = ""
 """What stands for the type of something that is no FHIR resource."""
 _FIRST = re.compile(rb'\s*\{\s*"resourceType"\s*:\s*"([A-Za-z]+)"')
@@ -40,7 +42,7 @@ class Found(NamedTuple):
 
 @dataclass
 class Contents:
-    """How many resources of each type a file holds, and whether it can be read where it is: one per line, one type."""
+    """How many resources of each type a file holds, and whether it can be read where it is: plain lines of one type."""
 
     holds: Counter[str] = field(default_factory=Counter)
     lines: bool = True
@@ -56,16 +58,30 @@ def contents_of(path: Path) -> Contents:
     """Look through a whole file, .gz or not. SourceFailed if it can't be read."""
     with _opened(path) as file:
         counted = _of_one_type(file)
+        marked = _is_marked(path)
+    as_named = _is_packed(path) == (path.suffix == ".gz")  # DuckDB goes by the name
     if counted is not None:
+        counted.lines = as_named and not marked
         return counted
-    contents = Contents(lines=_has_lines(path))
-    for kind, line in resources_in(path, whole=not contents.lines):
+    lines = _has_lines(path)
+    contents = Contents(lines=lines and as_named and not marked)
+    for kind, line in resources_in(path, whole=not lines):
         if kind == "Bundle":
             contents.lines = False
             contents.holds.update(one.kind for one in _inside(content_of(line)))
         else:
             contents.holds[kind] += 1
     return contents
+
+
+def may_hold_resources(path: Path) -> bool:
+    """Whether a file, whatever it is called, begins as resources do."""
+    try:
+        with _opened(path) as file:
+            block = file.read(BLOCK).lstrip()
+    except SourceFailed:
+        return False
+    return block[:1] in (b"{", b"[") and b'"resourceType"' in block
 
 
 def unpacked(path: Path) -> Iterator[Found]:
@@ -158,11 +174,22 @@ def _kind_of(content: dict[str, Any]) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedIOBase]:
-    """A file to read, unpacked where its name ends in .gz; what goes wrong is told without what it holds."""
+    """A file to read behind its mark, unpacked where it is packed; what goes wrong is told without what it holds."""
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            if path.suffix != ".gz" and file.peek(2)[:2] == GZIP:
-                raise SourceFailed(f"{path.name} is packed with gzip; add .gz to its name")
+        with gzip.open(path, "rb") if _is_packed(path) else path.open("rb") as file:
+            if file.peek(len(MARK))[: len(MARK)] == MARK:
+                file.read(len(MARK))
             yield file
     except (OSError, EOFError, zlib.error):
         raise SourceFailed(f"{path.name} can't be read; is it whole?") from None
+
+
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(GZIP)) == GZIP
+
+
+def _is_marked(path: Path) -> bool:
+    """Whether a file begins with a mark of its byte order, as some of Windows do; DuckDB takes it for text."""
+    with gzip.open(path, "rb") if _is_packed(path) else path.open("rb") as file:
+        return file.read(len(MARK)) == MARK

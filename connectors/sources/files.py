@@ -13,7 +13,7 @@ from typing import BinaryIO, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spinney.connectors.fhir.contents import NO_RESOURCE, Contents, contents_of, unpacked
+from spinney.connectors.fhir.contents import NO_RESOURCE, Contents, contents_of, may_hold_resources, unpacked
 from spinney.connectors.sources import (
     Progress,
     Pulled,
@@ -95,9 +95,8 @@ class Files:
         held: dict[str, dict[str, int]] = {}
         with _Unpacking(staging, kinds, progress) as unpacking:
             for path in _paths(self.settings.path or Path()):
-                readable = path.is_file() and path.name.endswith(NDJSON + BUNDLES)
-                contents = contents_of(path) if readable else Contents()
-                held[path.name] = dict(contents.holds)
+                contents = contents_of(path) if _is_json(path) else Contents()
+                held[path.name + ("/" if path.is_dir() else "")] = dict(contents.holds)
                 if contents.only is not None and contents.only in kinds:
                     files[contents.only].append(path)
                 elif kinds & contents.holds.keys():
@@ -161,6 +160,10 @@ class _Unpacking:
             self._written[kind] += 1
             if self._written[kind] % 10_000 == 0:
                 self._progress(kind, self._written[kind], None)
+
+
+def _is_json(path: Path) -> bool:
+    return path.is_file() and (path.name.endswith(NDJSON + BUNDLES) or may_hold_resources(path))
 
 
 def _paths(path: Path) -> list[Path]:

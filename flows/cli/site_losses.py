@@ -12,14 +12,14 @@ from spinney.cohort.flow import Count, Span, flow, parts_told
 from spinney.cohort.pull_report import PullReport
 
 MOST_FILES = 20
-NOT_READ = "not read: its content is unknown here"
+NOT_READ, A_FOLDER = "not read: its content is unknown here", "not read: a folder in the folder; name it under path"
 
 
 def file_lines(report: PullReport) -> list[str]:
     """Every file with what it holds; of very many, those that are alike are told together, the odd ones first."""
     files = report.files
     if len(files) <= MOST_FILES:
-        return [f"{name}: {_held(holds, report)}" for name, holds in files.items()]
+        return [f"{name}: {_held(holds, report) if name[-1:] != '/' else A_FOLDER}" for name, holds in files.items()]
     alike: dict[frozenset[str], list[str]] = {}
     for name, holds in files.items():
         alike.setdefault(frozenset(holds), []).append(name)

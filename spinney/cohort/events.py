@@ -244,7 +244,7 @@ _EVENT_REASONS = f"""
 
 
 # A year or a month is too little to compare a death with; a day is compared with days.
-_DIED = """CASE WHEN NOT vague({at}) THEN moment({at}) END AS died, length({at}) = 10 AS died_that_day"""
+_DIED = """CASE WHEN NOT vague({at}) THEN moment({at}) END AS died, is_day({at}) AS died_that_day"""
 
 
 def _patients_from_fhir(resources: str) -> str:

@@ -32,7 +32,7 @@ def find_rows(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study:
         f"""
         CREATE OR REPLACE TEMP TABLE entry AS
         SELECT o.*, o.index_time + {interval(cohort.offset)} AS prediction, p.* EXCLUDE (patient),
-            p.patient IS NULL AS stranger, date_sub('year', p.birth, local_day(o.index_time)) AS age,
+            p.patient IS NULL AS stranger, age_on(p.birth, local_day(o.index_time)) AS age,
             row_number() OVER () AS row
         FROM opening o LEFT JOIN person p ON p.patient = o.patient
         """

@@ -152,7 +152,7 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
         classes=frozenset(classes),
         happened=happened,
         id=one["id"],
-        parent=(one.get("partOf") or {}).get("reference", "").removeprefix("Encounter/"),
+        parent=one.get("partOf", {}).get("reference", "").removeprefix("Encounter/") if kind == "Encounter" else "",
         left_to=frozenset(
             site.codes.get(way, way)
             for name in ("hospitalization", "admission")  # R5: admission

@@ -85,8 +85,8 @@ def _index_times(cohort: CohortDefinition, one: Opening, site: Site) -> list[dat
 
 
 def _above(one: Event, past: Sequence[Event]) -> list[Event]:
-    """The encounters of which it is a part, however deep."""
-    stays = {other.id: other for other in past if other.kind == "Encounter" and other.id}
+    """The encounters of which it is a part, however deep; what was entered in error is part of nothing."""
+    stays = {other.id: other for other in past if other.kind == "Encounter" and other.id and other.happened}
     found: dict[str, Event] = {}
     parent = one.parent
     while parent in stays and parent not in found:

@@ -76,7 +76,10 @@ def _merged(chance: random.Random, cohort: Words) -> None:
 def _part(chance: random.Random, cohort: Words) -> None:
     if cohort["index"]["kind"] == "Encounter":
         of = ({"classes": ["IMP"]}, {"classes": ["IMP"], "statuses": ["finished"]}, {"codes": ["sct|ward"]}, "nothing")
-        cohort["index"] |= {"part_of": chance.choice((*of[:3], *of)), "at": chance.choice(("start", "end"))}
+        part, at = chance.choice((*of[:3], *of)), chance.choice(("start", "end"))
+        if cohort["index"].get("discharged_to") or cohort["eligible"]["minimum_stay"]:  # then a start may be too early
+            at = cohort["index"]["at"]
+        cohort["index"] |= {"part_of": part, "at": at}
         cohort["index"].pop("classes", None)
 
 

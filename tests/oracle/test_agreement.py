@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.oracle import seeds
 from tests.oracle.agreement import differences
 from tests.oracle.finished import finished_case
 from tests.oracle.group_records import group_case_of
@@ -14,26 +15,26 @@ from tests.oracle.row_records import RowRecords
 from tests.oracle.rules import case_of
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds.RESOURCES)
 def test_resources_give_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(Records(seed).case(), tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", seeds.ROWS)
 def test_rows_of_queries_give_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(RowRecords(seed).row_case(), tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds.RULES)
 def test_a_population_with_rules_has_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(case_of(seed), tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds.GROUPS)
 def test_members_of_groups_are_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(group_case_of(seed), tmp_path) == []
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds.FINISHED)
 def test_a_finished_table_gives_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(finished_case(seed), tmp_path) == []

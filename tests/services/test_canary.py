@@ -1,4 +1,4 @@
-"""A marked patient goes through nights that go wrong in every way, and is found nowhere but in the vault."""
+"""Marked patients in nights that go wrong in every way: one is found only in the vault, and one who objects nowhere."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ WORDS = {
     "code": "local-Zephyranthe",
 }
 MARKS = Marks(WORDS, VALUE)
+NO = {"id": "canary-5b2d08", "family name": "Oddleigh"}
+OBJECTING = Marks(NO, 73.27181)
 
 
 @dataclass
@@ -108,8 +110,13 @@ def made_village(folder: Path) -> Village:
         write_data(history, "fhir", place)
         source = {"kind": "files", "path": str(place / "fhir")}
         settings[hospital.name] = site_settings(history, source, home="home")
+        listed = {"opt_out": [{"kind": "file", "path": str(place / "opt-out.txt"), "may_be_empty": True}]}
+        empty = ["never", *hospital.without]
+        settings[hospital.name] = {**settings[hospital.name], **listed, "accepted": {"empty": empty}}
+        (place / "opt-out.txt").write_text(f"{NO['id']}\n")
     village = found_village(folder / "village", study(), settings)
     mark(folder / "sources" / village.sites[0] / "fhir")
+    mark_who_objects(folder / "sources" / village.sites[0] / "fhir")
     for name in village.sites:
         registry_in(village.home(name))
     return village
@@ -119,6 +126,7 @@ def study() -> Study:
     words = world_study().model_dump(mode="json", by_alias=True)
     words |= {"forest": words["forest"] | {"trees": 6}, "choice": words["choice"] | {"bootstrap": 100}}
     words["schedule"] |= {"answer_minutes": 4, "opening_minutes": 4}
+    words["privacy"] |= {"epoch_nights": 1}  # every round tells all that it ever tells
     near = {"kind": "Observation", "codes": ["http://loinc.org|local-Zephyr"], "statistic": "last"}
     words["features"].append({"name": "never", "kind": "continuous", "range": [0, 1], "source": near})
     return Study.model_validate(words)
@@ -146,6 +154,27 @@ def mark(folder: Path) -> None:
     odd = {**strange, "id": "odd", "code": {"coding": [{"system": "http://loinc.org", "code": WORDS["code"]}]}}
     _write(folder / "Patient.ndjson", patients)
     _write(folder / "Observation.ndjson", [*observations, odd])
+
+
+def mark_who_objects(folder: Path) -> None:
+    """A second patient with many observations, who is on the house's list."""
+    observations = _read(folder / "Observation.ndjson")
+    others = [_subject(one) for one in observations if _subject(one) != WORDS["id"]]
+    (chosen,) = pd.Series(others).mode()[:1]
+    for path in sorted(folder.glob("*.ndjson")):
+        text = path.read_text().replace(f'Patient/{chosen}"', f'Patient/{NO["id"]}"')
+        path.write_text(
+            text.replace(f'"id":"{chosen}"', f'"id":"{NO["id"]}"').replace(f'"id": "{chosen}"', f'"id": "{NO["id"]}"')
+        )
+    patients, observations = _read(folder / "Patient.ndjson"), _read(folder / "Observation.ndjson")
+    for one in patients:
+        if one["id"] == NO["id"]:
+            one["name"] = [{"family": NO["family name"]}]
+    for one in observations:
+        if _subject(one) == NO["id"] and "valueQuantity" in one:
+            one["valueQuantity"]["value"] = 73.27181
+    _write(folder / "Patient.ndjson", patients)
+    _write(folder / "Observation.ndjson", observations)
 
 
 def flow(nights: Nights) -> str:
@@ -299,6 +328,19 @@ def test_only_the_vault_knows_of_the_patient(nights: Nights) -> None:
 def test_no_message_tells_of_the_patient(nights: Nights) -> None:
     assert len(nights.said) > 5
     assert [MARKS.found_in(content) for content in nights.said] == [[]] * len(nights.said)
+
+
+def test_who_objects_is_found_nowhere_not_even_in_the_vault(nights: Nights) -> None:
+    _flush()
+    source = OBJECTING.found_below([nights.sources])
+    assert {name for names in source.values() for name in names} == {*NO, "number"}
+    everywhere = [nights.village.folder, nights.temporary, nights.server.home]
+    assert OBJECTING.found_below(everywhere) == {}
+    assert [OBJECTING.found_in(content) for content in nights.said] == [[]] * len(nights.said)
+    last = [
+        line for line in (nights.village.home(nights.site) / "audit.jsonl").read_text().splitlines() if "object" in line
+    ]
+    assert "1 identifiers object" in last[-1]
 
 
 def test_the_vault_keeps_no_name_of_the_patient(nights: Nights) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from spinney.connectors.fhir import contents
-from spinney.connectors.fhir.contents import NO_RESOURCE, contents_of, unpacked
+from spinney.connectors.fhir.contents import NO_RESOURCE, contents_of, may_hold_resources, unpacked
 from spinney.errors import SourceFailed
 from tests.made_up import observation, patient
 
@@ -76,10 +77,30 @@ def test_what_is_no_json_is_no_resource_and_an_empty_file_holds_nothing(tmp_path
     assert of(tmp_path, "").holds == {}
 
 
-def test_a_packed_file_whose_name_does_not_say_so_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.ndjson").write_bytes(gzip.compress(lines(ANN).encode()))
-    with pytest.raises(SourceFailed, match=r"a\.ndjson is packed with gzip; add \.gz to its name"):
-        contents_of(tmp_path / "a.ndjson")
+@pytest.mark.parametrize(("name", "packed"), [("a.ndjson", True), ("a.ndjson.gz", False)])
+def test_a_file_whose_name_is_wrong_about_packing_is_read_but_not_where_it_is(
+    tmp_path: Path, name: str, packed: bool
+) -> None:
+    content = lines(ANN, ANN).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    contents = contents_of(tmp_path / name)
+    assert (contents.holds, contents.only) == ({"Patient": 2}, None)
+    assert len(list(unpacked(tmp_path / name))) == 2
+
+
+def test_a_mark_of_the_byte_order_costs_no_first_line(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_bytes(codecs.BOM_UTF8 + lines(ANN, ANN).encode())
+    contents = contents_of(tmp_path / "a.ndjson")
+    assert (contents.holds, contents.only) == ({"Patient": 2}, None)
+    assert [json.loads(one.line)["resourceType"] for one in unpacked(tmp_path / "a.ndjson")] == ["Patient", "Patient"]
+
+
+@pytest.mark.parametrize("content", [lines(ANN), json.dumps([ANN], indent=1), "\ufeff" + lines(ANN)])
+def test_resources_are_known_by_how_a_file_begins(tmp_path: Path, content: str) -> None:
+    (tmp_path / "export").write_text(content)
+    (tmp_path / "log").write_text("[2024-01-01] started\n")
+    (tmp_path / "half.tgz").write_bytes(gzip.compress(content.encode())[:-9])
+    assert [one.name for one in sorted(tmp_path.iterdir()) if may_hold_resources(one)] == ["export"]
 
 
 def test_a_file_that_was_cut_off_is_named(tmp_path: Path) -> None:

@@ -33,6 +33,14 @@ def test_what_a_file_holds_is_told_by_its_content_and_not_by_its_name(tmp_path: 
     assert pulled.held[name] == {"Observation": 3}
 
 
+@pytest.mark.parametrize("name", ["Condition", "OBSERVATION.NDJSON", "lab.txt", "part-00000", "lab.ndjson.1"])
+def test_resources_in_a_file_that_is_called_anything_are_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("".join(json.dumps(observation("2023-01-01", 1.0)) + "\n" for _ in range(3)))
+    pulled = pull(tmp_path, tmp_path / "staging")
+    assert pulled.files == {"Observation": (tmp_path / name,)}
+    assert pulled.held[name] == {"Observation": 3}
+
+
 def test_every_file_of_the_folder_is_told_with_what_it_holds(tmp_path: Path) -> None:
     folder = write(tmp_path / "in", [patient(), observation("2023-01-01", 1.0)])
     (folder / "Group.ndjson").write_text('{"resourceType": "Group"}\n')
@@ -47,7 +55,7 @@ def test_every_file_of_the_folder_is_told_with_what_it_holds(tmp_path: Path) -> 
         "empty.ndjson": {},
         "labs.xlsx": {},
         "log.ndjson": {"": 2},
-        "older": {},
+        "older/": {},
     }
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from spinney.cohort.attrition import Attrition, Loss
 from spinney.cohort.pull_report import PullReport
 from spinney.flows.cli.site_losses import (
+    A_FOLDER,
     NOT_READ,
     attrition_data,
     attrition_lines,
@@ -23,6 +24,10 @@ def test_very_many_files_are_told_together_and_the_odd_ones_by_themselves() -> N
         f"notes.docx: {NOT_READ}",
         "200 files such as bundle-0.json: 1,000 Observation, 200 Patient",
     ]
+
+
+def test_a_folder_in_the_folder_is_not_looked_into_and_that_is_said() -> None:
+    assert file_lines(PullReport(files={"older/": {}})) == [f"older/: {A_FOLDER}"]
 
 
 def test_what_is_no_resource_and_what_nobody_asked_for_is_said() -> None:

@@ -25,9 +25,11 @@ KINDS = ("fhir-rest", "fhir-bulk", "ndjson", "bundle", "sql", "omop", "csv", "pa
 Resource = dict[str, Any]
 
 
-def people(marked: bool) -> list[Resource]:
-    """Twelve patients, and perhaps the marked one: with the newest event, the first stay and a lot of weights."""
-    rows: list[Resource] = [one for one in crowd(12) if isinstance(one, dict)]
+def people(marked: bool, others: int = 12, again: int = 0) -> list[Resource]:
+    """So many patients, some of whom come again, and perhaps the marked one: with the newest event, the first stay and
+    a lot of weights."""
+    rows: list[Resource] = [one for one in crowd(others) if isinstance(one, dict)]
+    rows += [encounter("2023-03-25T10:00:00Z", "2023-03-27T10:00:00Z", who=f"p{number}") for number in range(again)]
     if marked:
         own = [encounter("2022-11-01T10:00:00Z", "2022-11-03T10:00:00Z", who=MARK)]
         own += [encounter("2023-12-20T10:00:00Z", "2023-12-24T10:00:00Z", who=MARK)]

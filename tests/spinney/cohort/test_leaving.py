@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import pytest
 from spinney.cohort.encoded import read_encoded, write_encoded
 from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import SiteSettings
+from spinney.simulate import simulate
 from spinney.study.study import Study
-from tests.made_up import NOW, pull_at, pull_open_at
+from tests.made_up import NOW, feature, pull_at, pull_open_at
+from tests.made_up import study as study_of_stays
 from tests.services.traces import Marks
 from tests.spinney.cohort.objectors import KINDS, MARK, fixed_ids, listing, people, site_at, source_of, study_of
 
@@ -73,6 +75,34 @@ def test_who_objects_later_leaves_what_earlier_nights_have_kept(tmp_path: Path, 
         compare((after, pulled), (never, pull_at(study, never, now=NOW)), study)
     assert marks_of(after).found_below([home]) == {}
     assert after.vault.is_accepted(after.vault.cohorts(study.name)[0])
+
+
+def told_of(site: SiteSettings, result: PullResult, study: Study) -> dict[str, Any]:
+    """What a house tells when the next epoch opens, beside two others: its vector, its trees, its sums, the model."""
+    cohort = read_encoded(write_encoded(site.vault, result.cohort, study), study)
+    beside = {name: replace(cohort, salt=name) for name in ("birch", "cedar")}
+    night = simulate(study, {"ash": cohort, **beside}, round=8)
+    told = {name: value for name, value in night.kept["ash"].items() if name.startswith(("told-", "lent"))}
+    return {name: np.array(value).tobytes() for name, value in told.items()} | {"model": night.model_digest}
+
+
+@pytest.mark.parametrize("kind", ["ndjson", "sql", "omop"])
+def test_the_next_epochs_vector_trees_and_sums_are_those_of_a_house_that_never_knew_the_patient(
+    tmp_path: Path, kind: str
+) -> None:
+    small: dict[str, Any] = {"privacy": {"smallest_cohort": 10}, "forest": {"trees": 6}, "choice": {"bootstrap": 100}}
+    small |= {"imputation": "federated-means"}  # a house that fills gaps keeps what it has told
+    weights = [feature(how, how) | {"range": [0, 200]} for how in ("last", "mean", "min", "max", "delta")]
+    study, home = Study.model_validate(study_of_stays(*weights).model_dump(mode="json") | small), tmp_path / "home"
+    everybody, others = (fixed_ids(people(marked, 60, again=30)) for marked in (True, False))
+    with source_of(kind, tmp_path / "a", everybody) as there, source_of(kind, tmp_path / "b", others) as gone:
+        before = site_at(home, there, {**listing(tmp_path), "may_be_empty": True})
+        first = told_of(before, pull_at(study, before, now=NOW), study)
+        after, never = site_at(home, there, listing(tmp_path, MARK)), site_at(tmp_path / "never", gone)
+        second, expected = (told_of(site, pull_at(study, site, now=NOW), study) for site in (after, never))
+    assert {"lent", "told-vector", "told-sums"} <= {*expected}
+    assert second == expected
+    assert first["lent"] != expected["lent"]
 
 
 @pytest.mark.parametrize("kind", ["ndjson", "sql", "csv"])

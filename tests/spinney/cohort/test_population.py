@@ -145,6 +145,15 @@ def test_a_visit_that_is_part_of_no_stay_yet_is_nobodys_first(tmp_path: Path) ->
     assert found == ["2023-03-01 08:00"]
 
 
+def test_a_visit_before_its_stay_is_not_the_first_visit_of_a_stay(tmp_path: Path) -> None:
+    ward = stay("ward", "2023-05-01T08:00:00Z", "2023-05-03T12:00:00Z")
+    later = stay("later", "2023-05-02T08:00:00Z", "2023-05-02T12:00:00Z", "EMER", within="ward")
+    early = stay("early", "2023-04-30T08:00:00Z", "2023-04-30T12:00:00Z", "EMER", within="ward")
+    index = {"classes": ["EMER"], "part_of": {"classes": ["IMP"]}}
+    found = times_of(tmp_path, index, early, ward, later, eligible={"only": "first"})
+    assert found == ["2023-05-02 08:00"]
+
+
 def test_parts_of_stays_can_be_left_out(tmp_path: Path) -> None:
     assert times_of(tmp_path, {"classes": ["IMP"], "part_of": "nothing"}, EMERGENCY, BED, WHOLE) == ["2023-02-01 08:00"]
 

@@ -1,7 +1,8 @@
 """One federation, all models: the votes of each on every site's test rows.
 
-`spinney.simulate` reports what a site would; a benchmark also wants the models that were not chosen, and votes instead
-of figures, so that it can pool folds and compute AUROC where the product keeps silent for want of test patients.
+`spinney.trial.simulate` reports what a site would; a benchmark also wants the models that were not chosen, and votes
+instead of figures, so that it can pool folds and compute AUROC where the product keeps silent for want of
+test patients.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from spinney.forest.votes import scores
 from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part, Parts, folds
-from spinney.simulate import pooled_forest, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import pooled_forest, simulate
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.federations import made_up
 from benchmarks.harness import Figure, Measured, command, table
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 
 MIB = 1 << 20
 STEPS = {"join": "describe", "grow": "grow", "check": "check", "score": "score", "finish": "choose"}
@@ -97,7 +97,7 @@ def measure(asked: argparse.Namespace) -> Measured:
     """All axes, or the one that was asked for."""
     figures, told = [], []
     context = get_context("forkserver" if asked.quick else "spawn")  # imports take longer than small federations
-    context.set_forkserver_preload(["benchmarks.federations", "spinney.simulate"])
+    context.set_forkserver_preload(["benchmarks.federations", "spinney.trial.simulate"])
     for axis in asked.axis or AXES:
         sizes = AXES[axis][:2] if asked.quick else AXES[axis]
         costs = []

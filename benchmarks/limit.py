@@ -34,8 +34,8 @@ from spinney.forest.grow import grow
 from spinney.forest.tree import LEAF, Forest
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 
 ROOM = str(Path(spinney.__file__).parent)
 EVERY = 0.003

@@ -32,9 +32,9 @@ from spinney.house.envelopes import Rounds
 from spinney.house.keys import Identity
 from spinney.house.rounds import CoordinatorSession, SiteSession
 from spinney.rows.cohort import Cohort, Part
-from spinney.simulate import simulate
 from spinney.storage.files import RoundState, ScoredTrees
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 
 COORDINATOR = "coordinator"
 PATIENCE = timedelta(minutes=20)

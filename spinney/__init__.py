@@ -12,5 +12,5 @@ The map, in the order in which data pass:
     algorithms          BOFRF and its relatives, one file each
     personalise         the model that serves this site best, and the evidence
     model               the classifier that a site keeps
-    simulate            a whole federation in one process
+    trial               a whole federation in one process, and many of them
 """

@@ -16,8 +16,8 @@ from spinney.connectors.mlflow import Registry, lineage_of
 from spinney.demo.federation import Village, found_village
 from spinney.house.site_night import RoundResult, SiteNights, summary_of
 from spinney.rows.cohort import Cohort
-from spinney.simulate import Simulation, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import Simulation, simulate
 from tests.made_up import pull_at
 
 SITES = ("ash", "birch", "cedar", "elm")

@@ -16,8 +16,8 @@ from spinney.plugins import ALGORITHMS
 
 if TYPE_CHECKING:
     from spinney.rows.cohort import Cohort
-    from spinney.simulate import Simulation
     from spinney.study.study import Study
+    from spinney.trial.simulate import Simulation
 
 SECURE_SUMS = ["masked", "ring", "trusted-third-party"]
 DISTANCES = ["euclidean", "manhattan", "minkowski"]
@@ -54,8 +54,8 @@ def simulate(
     """
     from spinney.configuration.study_file import read_study
     from spinney.connectors.tables import read_tables
-    from spinney.simulate import pooled_forest
-    from spinney.simulate import simulate as run
+    from spinney.trial.simulate import pooled_forest
+    from spinney.trial.simulate import simulate as run
 
     if json_file is not None and not json_file.parent.is_dir():  # not after all the work
         raise click.BadParameter(f"{json_file.parent} is not a folder; make it first", param_hint="--json")

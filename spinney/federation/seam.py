@@ -1,7 +1,7 @@
 """The seam between an algorithm and its transport.
 
 A coordinator's program is straight-line code that asks; a site's part is a class whose methods are the steps. Both run
-in one process (`spinney.simulate`) or between houses, and give the same model bit for bit.
+in one process (`spinney.trial.simulate`) or between houses, and give the same model bit for bit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A round between houses over the exchange: the coordinator's federation, and a site's answering of it.
 
-The same two halves of an algorithm as in `spinney.simulate`, and the same model bit for bit. A coordinator or a site
-that was killed runs its half again from the top: what was sent is sent again verbatim, and what was decided stays so.
+The same two halves of an algorithm as in `spinney.trial.simulate`, and the same model bit for bit. A coordinator or a
+site that was killed runs its half again from the top: what was sent is sent again verbatim, and what was decided
+stays so.
 
     coordinator   opening.1 (signed)   ask001.1   ask002.1 ...               over.1 (signed)
     site                               join.1     grow.1 parcel-<digest>.1

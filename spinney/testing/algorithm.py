@@ -20,8 +20,8 @@ from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import parts_by_seed
-from spinney.simulate import InProcess, LocalMail, Simulation, houses_of, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import InProcess, LocalMail, Simulation, houses_of, simulate
 
 SITES = ("ash", "beech", "cedar", "elm")
 Progress = Callable[[str, int, int], None]

@@ -24,7 +24,7 @@ from spinney.demo.table import finished_table
 from spinney.flows.demo.setting import World
 from spinney.house.audit import Audit
 from spinney.rows.cohort import cohort_from_frame
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.names import refused_by_windows
 from tests.servers.left_running import left_running
 from tests.servers.prefect_server import wait_until

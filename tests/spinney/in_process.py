@@ -14,8 +14,8 @@ from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import parts_by_hash, parts_by_seed
-from spinney.simulate import InProcess, LocalMail, houses_of
 from spinney.study.study import Study
+from spinney.trial.simulate import InProcess, LocalMail, houses_of
 
 SITES = ("ash", "beech", "cedar", "elm")
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]

@@ -31,8 +31,8 @@ from spinney.house.keys import Identity, RoundKey
 from spinney.house.round_messages import Ask, Opening, Order, Over, ask_name
 from spinney.house.rounds import CoordinatorSession, SealedMail
 from spinney.rows.cohort import Cohort
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.spinney.house.houses import PATIENCE, SITES, World, small_cohorts, small_study
 from tests.stories.forgeries import REFUSALS, Forger, letter
 

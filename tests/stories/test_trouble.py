@@ -30,9 +30,9 @@ from spinney.house.keys import RoundKey
 from spinney.house.rounds import CoordinatorSession, Over
 from spinney.house.site_night import RoundResult, SiteNights
 from spinney.rows.cohort import Cohort
-from spinney.simulate import simulate
 from spinney.storage.files import DiskFull, RoundState
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.federations import breast_study, breast_village, simulated
 from tests.nights import coordinator_night, others, site_night
 from tests.spinney.house.houses import PATIENCE, SITES, World, small_cohorts, small_study

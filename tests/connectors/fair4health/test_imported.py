@@ -15,8 +15,8 @@ from spinney.cohort.vault import Vault
 from spinney.configuration.study_file import read_study, write_study
 from spinney.connectors.fair4health.imported import Imported, import_document
 from spinney.errors import StudyInvalid
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.connectors.fair4health.made import (
     AGE,
     CODED,

@@ -13,7 +13,7 @@ import pytest
 from spinney.choice.model import FederatedForest
 from spinney.connectors.mlflow import RegistryFailed
 from spinney.connectors.mlflow.graph import TOLERANCE, made_up_rows, onnx_model, raw_values, write_onnx
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.choice.over_time import cohort, study
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spinney.connectors.mlflow import lineage_of
 from spinney.demo.federation import Village
-from spinney.simulate import Simulation
+from spinney.trial.simulate import Simulation
 from tests.federations import breast_study, breast_village, simulated
 from tests.flows.cli.stays import STUDY, resources
 from tests.made_up import write

@@ -11,7 +11,7 @@ from spinney.forest.tree import LEAF, Forest
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import Part
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 MODES = ("masked", "ring", "trusted-third-party")

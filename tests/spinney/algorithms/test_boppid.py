@@ -18,7 +18,7 @@ from spinney.forest.codec import Limits
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.rows.parts import Part
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, cohorts, study
 
 

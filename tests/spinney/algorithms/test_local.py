@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, cohorts, study
 
 

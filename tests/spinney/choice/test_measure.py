@@ -10,8 +10,8 @@ from spinney.choice.measure import groups_of
 from spinney.errors import CohortRejected
 from spinney.rows.cohort import cohort_from_frame
 from spinney.rows.parts import Part
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.spinney.choice.over_time import cohort, study, table
 
 # ---------------------------------------------------------------------------------------------------------------

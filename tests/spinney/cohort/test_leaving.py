@@ -13,8 +13,8 @@ import pytest
 from spinney.cohort.encoded import read_encoded, write_encoded
 from spinney.cohort.pull_report import PullResult
 from spinney.configuration.site import SiteSettings
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.made_up import NOW, feature, pull_at, pull_open_at
 from tests.made_up import study as study_of_stays
 from tests.services.traces import Marks

@@ -13,8 +13,8 @@ from spinney.federation.epochs import open_epoch, resume_epoch
 from spinney.federation.messages import GrowOrder, Invitation, LendOrder, ResumeOrder, Weights
 from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
-from spinney.simulate import Simulation, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import Simulation, simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 LATER = 3

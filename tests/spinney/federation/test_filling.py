@@ -20,8 +20,8 @@ from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import Part
-from spinney.simulate import Simulation, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import Simulation, simulate
 from tests.spinney.in_process import Wood, cohort, study
 
 MODES = ("masked", "ring", "trusted-third-party")

@@ -12,7 +12,7 @@ from spinney.algorithms.bofrf import BofrfSite
 from spinney.errors import Refused, RoundVoid
 from spinney.federation.messages import Verdict
 from spinney.federation.seam import Decline
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from spinney.errors import Refused
 from spinney.federation import secure_sum
 from spinney.federation.messages import Invitation
 from spinney.federation.seam import Decline, Message, SiteContext, SitePart
-from spinney.simulate import LocalMail
+from spinney.trial.simulate import LocalMail
 from tests.spinney.in_process import Wood
 
 

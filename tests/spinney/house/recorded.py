@@ -17,8 +17,8 @@ from spinney.federation.messages import Description, Weights
 from spinney.federation.seam import Message
 from spinney.house import encoding as wire
 from spinney.rows.cohort import Cohort, cohort_from_frame
-from spinney.simulate import InProcess, simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import InProcess, simulate
 
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
 ROUNDS = (
@@ -74,7 +74,7 @@ def through_the_wire(study: Study) -> tuple[str, list[Message]]:
         def ask(self, step: str, orders: Mapping[str, Message], attempt: int = 1) -> dict[str, Message]:
             return travel(super().ask(step, travel(orders), attempt))
 
-    with patch("spinney.simulate.InProcess", Recording):
+    with patch("spinney.trial.simulate.InProcess", Recording):
         people = cohorts(study)
         opening = simulate(study, people)
         simulate(study, {**people, "fir": people["elm"]}, round=2, after=opening)  # now large enough to be a guest

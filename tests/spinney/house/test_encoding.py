@@ -23,7 +23,7 @@ from spinney.house.encoding import MessageRefused
 from spinney.house.envelopes import VERSION, Header, MessageId
 from spinney.house.round_messages import Ask, Opening, Order, Over
 from spinney.rows.plane import SiteMap
-from spinney.simulate import simulate
+from spinney.trial.simulate import simulate
 from tests.spinney.house.recorded import DESCRIPTION, changed, cohorts, messages, same, through_the_wire, wood
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -21,9 +21,9 @@ from spinney.house.coordinator_night import CoordinatorNights
 from spinney.house.epochs import Epochs, read_release, written_release
 from spinney.house.rounds import CoordinatorSession, SiteSession
 from spinney.house.site_night import RoundResult
-from spinney.simulate import simulate
 from spinney.storage.files import StateDamaged
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.federations import breast_study, breast_village, cohorts_of
 from tests.nights import coordinator_night, others, site_night
 

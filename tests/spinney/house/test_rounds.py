@@ -17,8 +17,8 @@ from spinney.house.channel import RoundChannel
 from spinney.house.rounds import CoordinatorSession, Over, SiteSession
 from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.spinney.house.houses import PATIENCE, SITES, World, small_cohorts, small_study
 
 

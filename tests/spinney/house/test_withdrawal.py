@@ -13,7 +13,7 @@ from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.keys import Identity, KeyRing
 from spinney.house.withdrawal import Withdrawal, obey_withdrawals, publish_withdrawal
-from spinney.simulate import Simulation
+from spinney.trial.simulate import Simulation
 from tests.federations import breast_study, breast_village, simulated
 from tests.servers.migrated import registry_in
 

@@ -22,8 +22,8 @@ from spinney.reports.facts import NightFacts, RoundFacts, Standing
 from spinney.rows.describe import characteristic_vector
 from spinney.rows.parts import Part
 from spinney.scoring.monitor import Watch, Window
-from spinney.simulate import simulate
 from spinney.study.study import Study
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import cohort, study
 
 SITES = ("ash", "beech", "cedar", "elm", "hornbeam", "juniper")

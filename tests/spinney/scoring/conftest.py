@@ -11,8 +11,8 @@ from spinney.cohort.handover import Handover
 from spinney.cohort.pull_report import OpenRows
 from spinney.configuration.site import SiteSettings
 from spinney.scoring.scores import apply_model
-from spinney.simulate import pooled_forest
 from spinney.study.study import Study
+from spinney.trial.simulate import pooled_forest
 from tests.made_up import pull_open_at
 from tests.spinney.in_process import cohorts, study
 from tests.spinney.scoring.tonight import NOW, table

@@ -11,7 +11,7 @@ from spinney.choice.metrics import auroc
 from spinney.errors import Refused, RoundVoid
 from spinney.plugins import ALGORITHMS
 from spinney.rows.parts import Part
-from spinney.simulate import LocalMail, pooled_forest, simulate
+from spinney.trial.simulate import LocalMail, pooled_forest, simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 

@@ -107,7 +107,7 @@ def measured(sizes: Sizes) -> list[Line]:
     wood, growing = timed(lambda: made(sizes))
     forest, exporting = timed(lambda: wood.exported(sizes.trees, 5, GRID))
     data, encoding = timed(lambda: codec.pack_forest(forest, GRID))
-    arrived, decoding = timed(lambda: codec.unpack_forest(data, GRID, codec.Limits(sizes.trees, 12)))
+    arrived, decoding = timed(lambda: codec.unpack_forest(data, GRID, codec.TreeLimits(sizes.trees, 12)))
     assert arrived.digests == forest.digests
     size = f"{sizes.trees} trees on {sizes.rows:,} x {COLUMNS} rows"
     return [
@@ -162,7 +162,7 @@ def streaming(forest: Forest, sizes: Sizes) -> list[Line]:
 
 
 def _streamed(data: bytes, sizes: Sizes) -> tuple[float, float, float]:
-    forest = codec.unpack_forest(data, GRID, codec.Limits(sizes.trees, 12))
+    forest = codec.unpack_forest(data, GRID, codec.TreeLimits(sizes.trees, 12))
     blocks, before = _blocks(sizes.streamed_rows), _memory("VmRSS")
     start = time.perf_counter()
     counts = stream_counts(forest, blocks, PRESENT)

@@ -27,7 +27,7 @@ from benchmarks.federations import breast_cancer, made_up
 from benchmarks.harness import Figure, Measured, command, table
 from spinney.attacks import attributes, differences, joiners, membership
 from spinney.attacks.membership import Exporter
-from spinney.attacks.verdict import Verdict
+from spinney.attacks.verdict import AttackResult
 from spinney.choice.metrics import Figure as Value
 from spinney.errors import Declined
 from spinney.federation.forest_site import rounding_of
@@ -168,7 +168,7 @@ def measure(asked: argparse.Namespace) -> Measured:
     return Measured(figures, "\n\n".join(told), missing)
 
 
-def _membership(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace) -> dict[str, Verdict]:
+def _membership(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace) -> dict[str, AttackResult]:
     forests, targets = (12, 6) if asked.quick else (asked.forests, 40)
     kept: list[Forest] = []
 
@@ -219,7 +219,7 @@ def _vectors(name: str, pool: Pool, asked: argparse.Namespace) -> Iterator[Seque
             yield name, f"{size}", _told(error), _told(guess)
 
 
-def _figures(name: str, found: Mapping[str, Verdict]) -> list[Figure]:
+def _figures(name: str, found: Mapping[str, AttackResult]) -> list[Figure]:
     return [
         one
         for attack, verdict in found.items()
@@ -230,7 +230,7 @@ def _figures(name: str, found: Mapping[str, Verdict]) -> list[Figure]:
     ]
 
 
-def _both(verdict: Verdict) -> str:
+def _both(verdict: AttackResult) -> str:
     return f"{_told(verdict.auc)}; {_told(verdict.found)}"
 
 

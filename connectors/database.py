@@ -52,7 +52,7 @@ class SourceBusy(SourceFailed):
     transient = True
 
 
-def below(folder: Path, address: str) -> str:
+def address_below(folder: Path, address: str) -> str:
     """The address with the file of SQLite or DuckDB, where it is relative, below the folder."""
     url = make_url(address)
     if url.get_backend_name() not in IN_A_FILE or not url.database:
@@ -120,7 +120,7 @@ class Database:
         return url.set(password=os.environ[variable])
 
 
-def run(
+def run_statement(
     connection: Connection, statement: Executable, bound: Mapping[str, Any], what: str, mend: str = MEND_QUERY
 ) -> CursorResult[Any]:
     """Start a query whose rows stay at the server until they are read."""

@@ -8,7 +8,7 @@ from prefect.logging import get_run_logger
 from spinney.connectors.mlflow import CHAMPION, Registry, Version, lineage_of
 from spinney.house.coordinator_night import Ended
 from spinney.house.nights import HouseNights
-from spinney.house.site_night import Found, RoundResult, SiteNights
+from spinney.house.site_night import OpenedRound, RoundResult, SiteNights
 from spinney.reports.facts import NightFacts, Standing
 from spinney.reports.gather import round_facts
 from spinney.reports.write import write_round_report, write_site_report
@@ -27,7 +27,7 @@ def look_at_roster(nights: SiteNights) -> None:
 
 @task(task_run_name="wait for the round to open", **NO_TRACE)
 @guards_patients
-def wait_for_opening(nights: SiteNights, number: int | None) -> Found:
+def wait_for_opening(nights: SiteNights, number: int | None) -> OpenedRound:
     """The round that is open; fails when the study's patience is over."""
     return nights.await_opening(number)
 

@@ -11,7 +11,7 @@ from spinney.cohort.pull_report import OpenRows
 from spinney.configuration.site import SiteSettings
 from spinney.reports.words import scores_markdown, watch_markdown, watch_rows
 from spinney.scoring.monitor import Watch
-from spinney.scoring.score_night import Said, ScoreNight
+from spinney.scoring.score_night import ScoreNight, ScoringResult
 from spinney.study.study import Study
 from spinney.tasks.artifacts import artifact_key
 from spinney.tasks.guarded import guards_patients
@@ -34,21 +34,21 @@ def pull_open_rows(site: SiteSettings, night: ScoreNight) -> OpenRows:
 
 @task(task_run_name="apply the champion", **NO_TRACE)
 @guards_patients
-def apply_champion(night: ScoreNight, rows: OpenRows) -> Said:
+def apply_champion(night: ScoreNight, rows: OpenRows) -> ScoringResult:
     """What the model in use says, kept in the vault."""
     return night.apply_model(rows)
 
 
 @task(task_run_name="write scores to the table", **TRANSIENT, **NO_TRACE)
 @guards_patients
-def write_to_table(night: ScoreNight, said: Said) -> int:
+def write_to_table(night: ScoreNight, said: ScoringResult) -> int:
     """The hospital's table; written again, nothing is there twice."""
     return night.write_table(said)
 
 
 @task(task_run_name="write scores to the FHIR server", **TRANSIENT, **NO_TRACE)
 @guards_patients
-def write_to_fhir(night: ScoreNight, said: Said) -> int:
+def write_to_fhir(night: ScoreNight, said: ScoringResult) -> int:
     """RiskAssessment resources; written again, nothing is there twice."""
     return night.write_fhir(said)
 

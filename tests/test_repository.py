@@ -143,6 +143,29 @@ def test_no_test_file_mirrors_a_module_that_is_gone():
     assert sorted(tests - {ROOT / test for test in mirrors().values()}) == []
 
 
+# One word for one thing: what may be called alike, because it does the same to different things
+SHARED_NAMES = {"attack", "coordinate", "check_cohort"}
+
+
+def public_names() -> dict[str, list[str]]:
+    """Classes and functions of all modules, with where they are; a command may be called as what it does."""
+    found: dict[str, list[str]] = {}
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            path = file.relative_to(ROOT)
+            if any((ROOT / folder).is_symlink() for folder in path.parents) or path.is_relative_to("flows/cli"):
+                continue
+            for one in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(one, ast.ClassDef | ast.FunctionDef) and not one.name.startswith("_"):
+                    found.setdefault(one.name, []).append(path.as_posix())
+    return found
+
+
+def test_no_two_classes_or_functions_have_the_same_name():
+    twice = {name: places for name, places in public_names().items() if len(places) > 1 and name not in SHARED_NAMES}
+    assert twice == {}
+
+
 def test_what_several_tests_need_is_in_no_test_file():
     borrowed = [
         f"{file.relative_to(ROOT)}: {line}"

@@ -101,6 +101,18 @@ def test_no_room_that_sends_may_open_the_vault(copy: Path, room: str) -> None:
     assert f"{SENDERS} BROKEN" in with_import(copy, room, "from spinney.cohort.vault import Vault")
 
 
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("spinney.cohort.vault", "if TYPE_CHECKING:\n    from spinney.cohort.pull import pull_source"),
+        ("spinney.connectors.fhir.limits", "from spinney.connectors.fhir import http"),
+        ("spinney.flows.served", "import spinney.flows.site_check"),
+    ],
+)
+def test_a_knot_is_found_also_if_it_is_for_types_only(copy: Path, module: str, line: str) -> None:
+    assert "No room's modules go round in circles BROKEN" in with_import(copy, module, line)
+
+
 def test_a_new_room_has_to_find_its_place(copy: Path) -> None:
     (copy / "spinney/attic").mkdir()
     (copy / "spinney/attic/__init__.py").touch()

@@ -5,25 +5,25 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spinney.connectors.fair4health.documents import Block, shown, text_of
+from spinney.connectors.fair4health.documents import Block, member_text, shown
 from spinney.connectors.fair4health.notes import Notes, Untranslated
-from spinney.connectors.fair4health.queries import events_of, kind_of, parameters_of
+from spinney.connectors.fair4health.queries import events_of, parameters_of, queried_kind
 
 SINCE = re.compile(r"ge(\d{4})(-\d\d)?(-\d\d)?")
 STAYS = {"kind": "Encounter", "classes": ["IMP"], "statuses": ["finished"], "at": "end"}
 
 
-def cohort_of(criteria: list[Block], of_stays: bool, notes: Notes) -> dict[str, Any]:
+def population_of(criteria: list[Block], of_stays: bool, notes: Notes) -> dict[str, Any]:
     """The study's population; what can't be one is listed."""
     index: dict[str, Any] = {}
     since: dict[str, str] = {}
     before: list[dict[str, Any]] = []
     for one in criteria:
-        query, path = text_of(one, "fhir_query"), text_of(one, "fhir_path")
+        query, path = member_text(one, "fhir_query"), member_text(one, "fhir_path")
         try:
             if path:
                 raise Untranslated(f"a study has no rule for the FHIRPath {shown(path)}")
-            kind = kind_of(query)
+            kind = queried_kind(query)
             if kind == "Encounter" and not index:
                 index, since = events_of(query, notes, besides=frozenset({"date"})), _since(query)
             elif kind == "Encounter":

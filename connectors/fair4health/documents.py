@@ -28,7 +28,7 @@ class Block(dict[str, Any]):
         return self._lines.get(member, self.line)
 
 
-def read_document(path: Path) -> Any:
+def read_fair4health(path: Path) -> Any:
     """What stands in a file, with Blocks as objects. Raises StudyInvalid for what is no JSON."""
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -69,13 +69,13 @@ def blocks(content: Any) -> Iterator[Block]:
         waiting += reversed([*inside])
 
 
-def listed(block: Block, member: str) -> list[Block]:
+def member_objects(block: Block, member: str) -> list[Block]:
     """The objects in a list."""
     found = block.get(member)
     return [one for one in found if isinstance(one, Block)] if isinstance(found, list) else []
 
 
-def text_of(block: Block, member: str) -> str:
+def member_text(block: Block, member: str) -> str:
     """A member that is text, or nothing."""
     found = block.get(member)
     return found if isinstance(found, str) else ""

@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from spinney.connectors.fair4health.criteria import cohort_of
-from spinney.connectors.fair4health.documents import Block, blocks, listed, read_document, shown, text_of
+from spinney.connectors.fair4health.criteria import population_of
+from spinney.connectors.fair4health.documents import Block, blocks, member_objects, member_text, read_fair4health, shown
 from spinney.connectors.fair4health.models import settings_of
 from spinney.connectors.fair4health.notes import Notes, Untranslated
 from spinney.connectors.fair4health.ranges import ranges_of
-from spinney.connectors.fair4health.variables import Variables, is_of_stays, name_of
+from spinney.connectors.fair4health.variables import Variables, is_of_stays, study_name_of
 from spinney.errors import StudyInvalid
 from spinney.study.definition import RESERVED_COLUMNS
 from spinney.study.study import Study
@@ -37,12 +37,12 @@ class Imported:
 
 def import_document(path: Path) -> Imported:
     """Translate a file, or raise StudyInvalid with what keeps it from being a study."""
-    content = read_document(path)
+    content = read_fair4health(path)
     found = [block for block in blocks(content) if _is_feature_set(block)]
     if not found:
         raise StudyInvalid([f"{path}: no FAIR4Health feature set: nothing in it has `variables` with `fhir_query`"])
     feature_set, *others = found
-    variables = listed(feature_set, "variables")
+    variables = member_objects(feature_set, "variables")
     if len(variables) > MOST_VARIABLES:
         raise StudyInvalid([f"{path}: {len(variables):,} variables; a study takes {MOST_VARIABLES:,}"])
     dependent = [one for one in variables if one.get("variable_type") == DEPENDENT]
@@ -54,15 +54,15 @@ def import_document(path: Path) -> Imported:
         draft.add(variable, dependent[0])
     _leave_out_the_rest(content, others, notes)
     criteria = next(
-        (listed(one, "eligibility_criteria") for one in blocks(content) if "eligibility_criteria" in one), []
+        (member_objects(one, "eligibility_criteria") for one in blocks(content) if "eligibility_criteria" in one), []
     )
-    cohort = cohort_of(criteria, any(map(is_of_stays, variables)), notes)
+    cohort = population_of(criteria, any(map(is_of_stays, variables)), notes)
     settings = settings_of(content, notes)
     if not draft.features or draft.label is None:
         raise StudyInvalid([f"{path}: {draft.missing(dependent[0])}", *(f"{path}: {one}" for one in notes.left_out)])
     words = {
-        "name": name_of(text_of(feature_set, "name")),
-        "description": shown(text_of(feature_set, "description"), 2000),
+        "name": study_name_of(member_text(feature_set, "name")),
+        "description": shown(member_text(feature_set, "description"), 2000),
     }
     made = {**words, "features": draft.features, "label": draft.label, "cohort": cohort, **settings}
     return Imported(_checked(path, made), notes.assumed, notes.left_out)
@@ -87,7 +87,7 @@ def _is_feature_set(block: Block) -> bool:
 
 
 def _is_variable(one: object) -> bool:
-    return isinstance(one, Block) and bool(text_of(one, "fhir_query") and text_of(one, "fhir_path"))
+    return isinstance(one, Block) and bool(member_text(one, "fhir_query") and member_text(one, "fhir_path"))
 
 
 def _without_outcome(path: Path, feature_set: Block, variables: int) -> str:
@@ -117,7 +117,7 @@ class _Draft:
     taken: set[str] = field(default_factory=lambda: set(RESERVED_COLUMNS))
 
     def add(self, variable: Block, dependent: Block) -> None:
-        words = text_of(variable, "name")
+        words = member_text(variable, "name")
         try:
             if variable is dependent:
                 source = self.variables.label(variable)
@@ -128,18 +128,18 @@ class _Draft:
                 feature = self.variables.feature(variable)
                 self.features.append({"name": self._name(words, variable), **feature})
         except Untranslated as why:
-            self.notes.leave_out(f"{name_of(words)}: {why}", variable.line_of("name"))
+            self.notes.leave_out(f"{study_name_of(words)}: {why}", variable.line_of("name"))
 
     def missing(self, dependent: Block) -> str:
         """What keeps it from being a study."""
         if self.label is None:
-            name = name_of(text_of(dependent, "name"))
+            name = study_name_of(member_text(dependent, "name"))
             return f"the dependent variable {name} can't be translated, so there is no outcome to predict"
         return "no other variable than the dependent one can be translated, so there is nothing to predict from"
 
     def _name(self, words: str, variable: Block) -> str:
         """A name that nothing else has."""
-        wanted = name = name_of(words)
+        wanted = name = study_name_of(words)
         number = 2
         while name in self.taken:
             name, number = f"{wanted[:60]}_{number}", number + 1

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from spinney.connectors.fair4health.documents import Block, blocks, listed, shown, text_of
+from spinney.connectors.fair4health.documents import Block, blocks, member_objects, member_text, shown
 from spinney.connectors.fair4health.notes import Notes, Untranslated
 from spinney.study.settings import MOST_NODES, Choice, ForestSettings, Split, Tuning
 
@@ -37,9 +37,9 @@ Sections = dict[str, dict[str, Any]]
 def settings_of(content: Any, notes: Notes) -> Sections:
     """Sections of a study, as far as a document says something about them."""
     sections: Sections = {}
-    model = next((block for block in blocks(content) if listed(block, "algorithms")), None)
+    model = next((block for block in blocks(content) if member_objects(block, "algorithms")), None)
     if model is not None:
-        for algorithm in listed(model, "algorithms"):
+        for algorithm in member_objects(model, "algorithms"):
             _take_algorithm(algorithm, sections, notes)
         _take_sizes(model, sections, notes)
         _fit_a_house(sections.get("forest", {}), notes)
@@ -49,7 +49,7 @@ def settings_of(content: Any, notes: Notes) -> Sections:
 
 
 def _take_algorithm(algorithm: Block, sections: Sections, notes: Notes) -> None:
-    name, parameters = text_of(algorithm, "name"), listed(algorithm, "parameters")
+    name, parameters = member_text(algorithm, "name"), member_objects(algorithm, "parameters")
     if name != FOREST or "forest" in sections:
         words = ", ".join(f"{shown(one.get('name'))} {shown(one.get('value'), 40)}" for one in parameters[:20])
         why = "a study has one forest" if name == FOREST else "sites of a study grow random forests"
@@ -59,7 +59,7 @@ def _take_algorithm(algorithm: Block, sections: Sections, notes: Notes) -> None:
     sections["forest"] = {}
     for one in parameters:
         try:
-            _take(text_of(one, "name"), str(one.get("value")).strip(), sections)
+            _take(member_text(one, "name"), str(one.get("value")).strip(), sections)
         except Untranslated as why:
             words = f"{shown(one.get('name'))} {shown(one.get('value'), 40)}"
             notes.leave_out(f"algorithm {FOREST}: {words}: {why}", one.line_of("name"))

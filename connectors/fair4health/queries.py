@@ -26,7 +26,7 @@ ANY_SYSTEM = (
 )
 
 
-def kind_of(query: str) -> str:
+def queried_kind(query: str) -> str:
     """The resource type that a query asks for."""
     return _split(query)[0]
 
@@ -46,7 +46,7 @@ def _split(query: str) -> tuple[str, str]:
 
 def events_of(query: str, notes: Notes, besides: frozenset[str] = frozenset()) -> dict[str, Any]:
     """The events of a query. `besides` are parameters that somebody else looks at."""
-    kind = kind_of(query)
+    kind = queried_kind(query)
     if kind not in KINDS:
         raise Untranslated(f"resource type {shown(kind) or 'unknown'}")
     chosen: dict[str, Any] = {"kind": kind}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from spinney.connectors.fair4health.documents import Block, blocks, text_of
+from spinney.connectors.fair4health.documents import Block, blocks, member_text
 
 LARGEST = 1e12
 Ranges = dict[tuple[str, str], tuple[float, float]]
@@ -24,7 +24,7 @@ def ranges_of(content: Any) -> Ranges:
 
 def key_of(variable: Block) -> tuple[str, str]:
     """What tells variables apart: in statistics their names have no spaces."""
-    return text_of(variable, "fhir_query"), text_of(variable, "fhir_path")
+    return member_text(variable, "fhir_query"), member_text(variable, "fhir_path")
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from spinney.connectors.fair4health.documents import Block, shown, text_of
+from spinney.connectors.fair4health.documents import Block, member_text, shown
 from spinney.connectors.fair4health.notes import Notes, Untranslated
-from spinney.connectors.fair4health.queries import events_of, kind_of, parameters_of
+from spinney.connectors.fair4health.queries import events_of, parameters_of, queried_kind
 from spinney.connectors.fair4health.ranges import Ranges, key_of
 
 PLACEHOLDER_RANGE, PLACEHOLDER_HORIZON = [0, 1000], "365d"
@@ -23,7 +23,7 @@ UNPLANNED = {"kind": "Encounter", "codes": ["*|unplanned"]}
 
 def path_of(variable: Block) -> str:
     """The FHIRPath without its spaces."""
-    return "".join(text_of(variable, "fhir_path").split())
+    return "".join(member_text(variable, "fhir_path").split())
 
 
 def is_of_stays(variable: Block) -> bool:
@@ -31,7 +31,7 @@ def is_of_stays(variable: Block) -> bool:
     return path_of(variable).startswith(BY_STAYS)
 
 
-def name_of(words: str) -> str:
+def study_name_of(words: str) -> str:
     """Words as a name that a study takes: Heart failure -> heart_failure."""
     name = re.sub(r"[^A-Za-z0-9.-]+", "_", words).strip("_.-").lower()[:64].rstrip("_.-")
     return name if re.match(r"[a-z]", name) else f"x_{name}"[:64].rstrip("_.-")
@@ -45,13 +45,13 @@ class Variables:
 
     def feature(self, variable: Block) -> dict[str, Any]:
         """A feature without its name. Raises Untranslated."""
-        query, path = text_of(variable, "fhir_query"), path_of(variable)
+        query, path = member_text(variable, "fhir_query"), path_of(variable)
         if (months := _number_after(path, "value:hospitalization:")) is not None:
             self._assume(variable, f"stays of class IMP in the {months} months before index time, not before today")
             window = f"{round(months * 365 / 12)}d"
             stays = {"kind": "Encounter", "classes": ["IMP"], "statistic": "count", "window": window}
             return self._number(variable, stays)
-        if kind_of(query) == "Patient":
+        if queried_kind(query) == "Patient":
             return _patient_feature(query, path)
         if path.startswith("value:Encounter."):
             raise Untranslated(f"{shown(path.removeprefix('value:'))}: of encounters, features count and last")
@@ -65,7 +65,7 @@ class Variables:
             return self._number(variable, {**events, "statistic": "last"})
         if CODED_VALUE.fullmatch(path.removeprefix("value:")):
             raise Untranslated("a categorical feature needs its categories, and the file does not name them")
-        raise Untranslated(f"no statistic for the FHIRPath {shown(text_of(variable, 'fhir_path'))}")
+        raise Untranslated(f"no statistic for the FHIRPath {shown(member_text(variable, 'fhir_path'))}")
 
     def label(self, variable: Block) -> dict[str, Any]:
         """The label's source. Raises Untranslated."""
@@ -79,7 +79,7 @@ class Variables:
             return {"outcome": "event", "events": UNPLANNED, "horizon": f"{days}d"}
         if not EXISTS.fullmatch(path):
             raise Untranslated("a label is a readmission or something that exists")
-        events = events_of(text_of(variable, "fhir_query"), self._notes)
+        events = events_of(member_text(variable, "fhir_query"), self._notes)
         self._assume(
             variable, f"FAIR4Health has no horizon; {PLACEHOLDER_HORIZON} after index time is made up, correct it"
         )
@@ -105,7 +105,7 @@ class Variables:
         return {"kind": "continuous", "range": told or PLACEHOLDER_RANGE, "source": source}
 
     def _assume(self, variable: Block, words: str) -> None:
-        self._notes.assume(f"{name_of(text_of(variable, 'name'))}: {words}", variable.line_of("name"))
+        self._notes.assume(f"{study_name_of(member_text(variable, 'name'))}: {words}", variable.line_of("name"))
 
 
 def _patient_feature(query: str, path: str) -> dict[str, Any]:

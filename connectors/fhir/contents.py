@@ -31,7 +31,7 @@ NO_RESOURCE = ""
 _FIRST = re.compile(rb'\s*\{\s*"resourceType"\s*:\s*"([A-Za-z]+)"')
 
 
-class Found(NamedTuple):
+class FoundResource(NamedTuple):
     """A resource in a file."""
 
     kind: str
@@ -84,7 +84,7 @@ def may_hold_resources(path: Path) -> bool:
     return block[:1] in (b"{", b"[") and b'"resourceType"' in block
 
 
-def unpacked(path: Path) -> Iterator[Found]:
+def unpacked(path: Path) -> Iterator[FoundResource]:
     """Every resource of a file, also those in bundles; what is no resource comes as NO_RESOURCE."""
     for found in resources_in(path, whole=not _has_lines(path)):
         if found.kind == "Bundle":
@@ -93,7 +93,7 @@ def unpacked(path: Path) -> Iterator[Found]:
             yield found
 
 
-def resources_in(path: Path, *, whole: bool) -> Iterator[Found]:
+def resources_in(path: Path, *, whole: bool) -> Iterator[FoundResource]:
     """What stands in the lines of a file, or in a file that is one document."""
     with _opened(path) as file:
         if whole:
@@ -101,7 +101,7 @@ def resources_in(path: Path, *, whole: bool) -> Iterator[Found]:
             return
         for line in lines_in(file):
             first = _FIRST.match(line)
-            yield Found(first[1].decode() if first else _kind_of(content_of(line)), line)
+            yield FoundResource(first[1].decode() if first else _kind_of(content_of(line)), line)
 
 
 def _of_one_type(file: BufferedIOBase) -> Contents | None:
@@ -148,7 +148,7 @@ def _document(file: BufferedIOBase, path: Path) -> Any:
         return None
 
 
-def _inside(content: Any) -> Iterator[Found]:
+def _inside(content: Any) -> Iterator[FoundResource]:
     """The resources of a bundle, a list or a single resource. An entry without an id takes it from its address."""
     if isinstance(content, list):
         for one in content:
@@ -162,9 +162,9 @@ def _inside(content: Any) -> Iterator[Found]:
                 name = re.split(r"[/:]", address)[-1]
                 yield from _inside(resource if "id" in resource or not name else {**resource, "id": name})
     elif isinstance(content, dict):
-        yield Found(_kind_of(content), json.dumps(content, separators=(",", ":")).encode())
+        yield FoundResource(_kind_of(content), json.dumps(content, separators=(",", ":")).encode())
     else:
-        yield Found(NO_RESOURCE, b"")
+        yield FoundResource(NO_RESOURCE, b"")
 
 
 def _kind_of(content: dict[str, Any]) -> str:

@@ -88,20 +88,20 @@ def _type(member: str) -> str:
     return TYPES.get(member, PERIOD if member.endswith("Period") else "VARCHAR")
 
 
-def path(member: str) -> str:
+def member_path(member: str) -> str:
     """Period.start -> "Period"."start"."""
     return ".".join(name(part) for part in member.split("."))
 
 
 def first(members: tuple[str, ...], end: str = "") -> str:
     """The first of several members that is there."""
-    paths = [path(member + end) for member in members] or [NO_TEXT]
+    paths = [member_path(member + end) for member in members] or [NO_TEXT]
     return f"coalesce({', '.join(paths)})" if len(paths) > 1 else paths[0]
 
 
 def status(shape: Shape) -> str:
     """The word with which the resource says that nothing happened, or else its status."""
-    plain = path(shape.status)
+    plain = member_path(shape.status)
     if _type(shape.status) == "JSON":
         plain = f"{_words(shape.status)}[1]"
     elif shape.renamed:
@@ -112,23 +112,23 @@ def status(shape: Shape) -> str:
 
 def _never(member: str, words: tuple[str, ...]) -> str:
     if words == ("true",):
-        return f"CASE WHEN {path(member)} = 'true' THEN {text(DO_NOT)} END"
+        return f"CASE WHEN {member_path(member)} = 'true' THEN {text(DO_NOT)} END"
     if _type(member) == "VARCHAR" and "." not in member:
-        return f"CASE WHEN {path(member)} IN ({text_list(words)}) THEN {path(member)} END"
+        return f"CASE WHEN {member_path(member)} IN ({text_list(words)}) THEN {member_path(member)} END"
     return f"[word for word in {_words(member)} if word IN ({text_list(words)})][1]"
 
 
 def _words(member: str) -> str:
     """All codes of a concept."""
     if _type(member) == "JSON":
-        return f"json_extract_string({path(member)}, '$.coding[*].code')"
-    return f"[one.code for one in {path(member)}.coding]"
+        return f"json_extract_string({member_path(member)}, '$.coding[*].code')"
+    return f"[one.code for one in {member_path(member)}.coding]"
 
 
 def is_older(shape: Shape) -> str:
     """Whether it was written in FHIR STU3 or older."""
-    there = [f"{path(member)} IS NOT NULL" for member in shape.older]
-    words = [f"json_type({path(member)}) = 'VARCHAR'" for member in shape.once_a_word]
+    there = [f"{member_path(member)} IS NOT NULL" for member in shape.older]
+    words = [f"json_type({member_path(member)}) = 'VARCHAR'" for member in shape.once_a_word]
     return f"coalesce({' OR '.join([*there, *words])}, false)"
 
 
@@ -141,7 +141,7 @@ def _codings(shape: Shape) -> str:
     """SQL list of all codings of a resource. `drug` is what the Medication that it refers to is, and consists of."""
     if shape.codes == ("type",):
         return 'flatten([one.coding for one in "type"])'
-    own = [f"{path(member)}.coding" for member in shape.codes]
+    own = [f"{member_path(member)}.coding" for member in shape.codes]
     if not shape.medication:
         return own[0]
     return f"list_distinct({_joined(*own, contained_codings(), 'drug')})"
@@ -160,7 +160,7 @@ def _joined(*lists: str) -> str:
     return joined
 
 
-def parts(shape: Shape) -> str:
+def parts_sql(shape: Shape) -> str:
     """SQL list of all that a resource says: a part per coding of what it is, of its value and of its components.
 
     A resource without any coding is one part. `nth` is 0 for the resource itself, and each component is an event.

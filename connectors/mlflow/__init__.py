@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from spinney.choice.evidence import evidence_of, headline
 from spinney.choice.outcome import Outcome
-from spinney.choice.saved import Words
+from spinney.choice.saved import ModelDescription
 from spinney.connectors.mlflow.card import card, fair
-from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without
+from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without_house
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
 from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
@@ -270,7 +270,7 @@ class Registry:
         except CohortRejected:  # all of its trees are that house's
             return None
         told = {"withdrawn": REMAINS.format(site=site)}
-        return self._instead(version, model, without(self.lineage(version), site, model), told)
+        return self._instead(version, model, without_house(self.lineage(version), site, model), told)
 
     def _silenced(
         self, version: Version, model: FederatedForest, kept: NDArray[np.int64], regrow: Regrow | None
@@ -307,7 +307,7 @@ class Registry:
             self.store.unpoint(alias, version.name)
         self.store.delete(still)
 
-    def _words(self, version: Version) -> Words:
+    def _words(self, version: Version) -> ModelDescription:
         with self.store.files(version, f"{MODEL}/{DATA}/{DATA}/{WORDS}") as file:
             return read_saved_words(file.parent)
 

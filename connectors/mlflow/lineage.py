@@ -71,7 +71,7 @@ def lineage_of(
     )
 
 
-def without(lineage: Lineage, site: str, model: FederatedForest) -> Lineage:
+def without_house(lineage: Lineage, site: str, model: FederatedForest) -> Lineage:
     """The lineage of what is left when a house has withdrawn."""
     changes = {
         "without": (*lineage.without, site),

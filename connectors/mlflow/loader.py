@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney.choice.saved import ModelRefused, Words, read_words, restore, save
+from spinney.choice.saved import ModelDescription, ModelRefused, read_words, restore, save
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def read_model(folder: Path) -> FederatedForest:
     return restore(read_saved_words(folder), _bytes(folder / TREES))
 
 
-def read_saved_words(folder: Path) -> Words:
+def read_saved_words(folder: Path) -> ModelDescription:
     """Everything about the model in a folder but its trees."""
     return read_words(_bytes(folder / WORDS))
 

@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, TableClause, column, inspect, null, select, table
 from sqlalchemy.exc import SQLAlchemyError
 
-from spinney.connectors.database import batches, failed, run
-from spinney.connectors.omop.records import DETAIL, ERAS, RECORDS, VERSIONS, release
+from spinney.connectors.database import batches, failed, run_statement
+from spinney.connectors.omop.records import DETAIL, ERAS, RECORDS, VERSIONS, cdm_version
 from spinney.errors import SourceFailed
 
 MEND = "mend cdm_schema and vocabulary_schema in site.yaml, or the rights of its user"
@@ -45,7 +45,7 @@ class Model:
 
     def read(self, statement: Select[Any], what: str, **bound: Any) -> Iterator[Sequence[Sequence[Any]]]:
         """The rows of a query, some at a time."""
-        with closing(run(self.connection, statement, bound, what, MEND)) as result:
+        with closing(run_statement(self.connection, statement, bound, what, MEND)) as result:
             yield from batches(result, what)
 
     def rows(self, statement: Select[Any], what: str) -> list[Sequence[Any]]:
@@ -80,7 +80,7 @@ class Model:
         source, visits = self.tables.get("cdm_source"), self.tables.get("visit_occurrence")
         said = None if source is None else has(source, "cdm_version")
         for (words,) in [] if said is None else self.rows(select(said), "cdm_source"):
-            version = release(str(words or ""))
+            version = cdm_version(str(words or ""))
             if version in VERSIONS:
                 return version
             if version is not None:

@@ -123,7 +123,7 @@ ERAS: Mapping[str, tuple[Record, ...]] = {
 }
 
 
-def release(words: str) -> str | None:
+def cdm_version(words: str) -> str | None:
     """The version that cdm_source tells, such as 5.4 for `v5.4.0`; None if there is none in it."""
     found = re.search(r"(\d+)\.(\d+)", words)
     return f"{found[1]}.{found[2]}" if found else None

@@ -43,7 +43,7 @@ Rows = Iterator[Sequence[Sequence[Any]]]
 
 
 @dataclass(frozen=True)
-class Habits:
+class ReadingHabits:
     """How this database is to be read."""
 
     patient: str = "person_id"
@@ -52,7 +52,7 @@ class Habits:
     classes: Mapping[int, str] = field(default_factory=dict)
 
 
-def patients(model: Model, habits: Habits) -> Rows:
+def patients(model: Model, habits: ReadingHabits) -> Rows:
     """Rows of PATIENT."""
     person, death = model.person, model.tables.get("death")
     joined: Any = person
@@ -72,7 +72,7 @@ def patients(model: Model, habits: Habits) -> Rows:
         ]
 
 
-def members(model: Model, habits: Habits, cohorts: Sequence[int]) -> Rows:
+def members(model: Model, habits: ReadingHabits, cohorts: Sequence[int]) -> Rows:
     """Rows of MEMBER: who is in which cohort of the table `cohort`, and from which day to which."""
     cohort, person = model.cohort, model.person
     if cohort is None:
@@ -86,7 +86,7 @@ def members(model: Model, habits: Habits, cohorts: Sequence[int]) -> Rows:
 
 
 def events(
-    model: Model, habits: Habits, records: Sequence[Record], wanted: Wanted, notes: dict[str, Counter[str]]
+    model: Model, habits: ReadingHabits, records: Sequence[Record], wanted: Wanted, notes: dict[str, Counter[str]]
 ) -> Rows:
     """Rows of EVENT: one for each code that is wanted of each row of the tables. What people should know is noted."""
     codes = ListedCodes(model, wanted.codes) if wanted.codes else EveryCode()
@@ -103,7 +103,9 @@ def events(
             notes.setdefault(words, Counter()).update(read.midnights)
 
 
-def _query(model: Model, habits: Habits, record: Record, wanted: Wanted, codes: ListedCodes | EveryCode) -> Select[Any]:
+def _query(
+    model: Model, habits: ReadingHabits, record: Record, wanted: Wanted, codes: ListedCodes | EveryCode
+) -> Select[Any]:
     """The columns in the order of `_Reader.events`."""
     there = model.tables[record.table].alias(record.table)
     joined: Any = there
@@ -153,7 +155,7 @@ def _query(model: Model, habits: Habits, record: Record, wanted: Wanted, codes: 
 
 
 def _conditions(
-    model: Model, habits: Habits, record: Record, wanted: Wanted, codes: ListedCodes | EveryCode, there: Any
+    model: Model, habits: ReadingHabits, record: Record, wanted: Wanted, codes: ListedCodes | EveryCode, there: Any
 ) -> Iterator[ColumnElement[bool]]:
     day = needed(there, f"{record.start}_date")
     if wanted.since is not None:  # a day more on both sides, for time zones

@@ -25,8 +25,8 @@ from pydantic import Field
 
 from spinney.connectors.fhir.http import objects
 from spinney.connectors.fhir.shelf import content_of, lines_in
-from spinney.connectors.opt_out.identifiers import Named, listed, plain
-from spinney.connectors.opt_out.lists import ListSettings, Place, Said
+from spinney.connectors.opt_out.identifiers import Named, listed_name, plain_id
+from spinney.connectors.opt_out.lists import ListContent, ListSettings, Place
 from spinney.connectors.sources import Wanted
 from spinney.connectors.sources.fhir_bulk import FhirBulkSettings
 from spinney.connectors.sources.fhir_rest import FhirRestSettings
@@ -73,7 +73,7 @@ class ConsentList(ListSettings):
     def anchored(self, folder: Path) -> ListSettings:
         return self.model_copy(update={"source": self.source.anchored(folder)}) if self.source else self
 
-    def read(self, place: Place) -> Said:
+    def read(self, place: Place) -> ListContent:
         said, broken, entries, unclear = {"deny": set[Named](), "permit": set[Named]()}, Counter[str](), 0, 0
         for content in self._resources(place):
             entries += 1
@@ -95,7 +95,7 @@ class ConsentList(ListSettings):
                 f"{self.title}: {broken.total():,} of {entries:,} can't be understood ({reasons}); mend them, or the "
                 "source: until then nobody is pulled"
             )
-        return Said(frozenset(said["deny"]), frozenset(said["permit"]), entries, unclear)
+        return ListContent(frozenset(said["deny"]), frozenset(said["permit"]), entries, unclear)
 
     def _moments(self, place: Place) -> list[Place]:
         """When a Consent has to hold: now, and in the site's own source when its dates say that it is now."""
@@ -182,16 +182,16 @@ def _patient(content: Mapping[str, Any]) -> Named:
     reference, logical = about.get("reference"), about.get("identifier")
     try:
         if isinstance(reference, str) and not reference.startswith("#") and _is_patient(reference):
-            return listed(reference, "", "exact", "")
+            return listed_name(reference, "", "exact", "")
         if isinstance(logical, dict) and logical.get("system") and isinstance(logical.get("value"), str):
-            return listed(logical["value"], str(logical["system"]), "exact", "")
+            return listed_name(logical["value"], str(logical["system"]), "exact", "")
     except SourceFailed:
         pass
     raise NotUnderstood("don't say whose they are")
 
 
 def _is_patient(reference: str) -> bool:
-    return reference.startswith(("urn:uuid:", "urn:oid:")) or plain(reference) != reference.strip()
+    return reference.startswith(("urn:uuid:", "urn:oid:")) or plain_id(reference) != reference.strip()
 
 
 def _type(rule: Mapping[str, Any]) -> Answer | None:

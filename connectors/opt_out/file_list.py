@@ -12,8 +12,8 @@ from typing import Literal, TextIO
 
 from pydantic import Field
 
-from spinney.connectors.opt_out.identifiers import Named, listed
-from spinney.connectors.opt_out.lists import Place, PlainList, Said
+from spinney.connectors.opt_out.identifiers import Named, listed_name
+from spinney.connectors.opt_out.lists import ListContent, Place, PlainList
 from spinney.errors import SourceFailed
 
 STOPPED = "nobody is pulled while it can't be read"
@@ -26,7 +26,7 @@ class FileList(PlainList):
     path: Path = Field(description="Text file with an identifier per line (# begins a remark), or .csv, .csv.gz.")
     column: str | None = Field(None, description="The column of a CSV file that holds the identifiers.")
 
-    def read(self, place: Place) -> Said:  # noqa: ARG002
+    def read(self, place: Place) -> ListContent:  # noqa: ARG002
         try:
             raw = self.path.read_bytes()
             text = (gzip.decompress(raw) if self.path.suffix == ".gz" else raw).decode("utf-8-sig")
@@ -77,4 +77,4 @@ class FileList(PlainList):
             raise SourceFailed(f"{self.title}, line {rows.line_num} is no line of a table; {STOPPED}") from None
 
     def _listed(self, word: str, number: int) -> Named:
-        return listed(word, self.system, self.compare, f"{self.title}, line {number}")
+        return listed_name(word, self.system, self.compare, f"{self.title}, line {number}")

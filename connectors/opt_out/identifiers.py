@@ -29,7 +29,7 @@ class Named(NamedTuple):
     value: str
 
 
-def plain(word: str) -> str:
+def plain_id(word: str) -> str:
     """An id without blanks around it and without what makes it a reference."""
     word = word.strip()
     found = REFERENCE.search(word) or URN.match(word)
@@ -38,19 +38,19 @@ def plain(word: str) -> str:
 
 def digits(word: str) -> str:
     """The digits of an id, without leading zeros; empty where there are none."""
-    return "".join(one for one in plain(word) if one.isdecimal()).lstrip("0")
+    return "".join(one for one in plain_id(word) if one.isdecimal()).lstrip("0")
 
 
 def names_of(word: str, system: str = "") -> tuple[Named, ...]:
     """All that a patient of a source may be called on a list."""
-    exact = word.strip() if system else plain(word)
+    exact = word.strip() if system else plain_id(word)
     numbers = digits(word)
     return (Named(system, "exact", exact), *([Named(system, "digits", numbers)] if numbers else []))
 
 
-def listed(word: str, system: str, compare: Compare, where: str) -> Named:
+def listed_name(word: str, system: str, compare: Compare, where: str) -> Named:
     """An entry of a list. SourceFailed if it can't be an identifier; `where` says which entry it is."""
-    value = digits(word) if compare == "digits" else word.strip() if system else plain(word)
+    value = digits(word) if compare == "digits" else word.strip() if system else plain_id(word)
     if not value or len(value) > LONGEST or any(unicodedata.category(one) == "Cc" for one in value):
         kind = "has no digits" if compare == "digits" and word.strip() else "is no identifier of a patient"
         raise SourceFailed(f"{where} {kind}; mend the list: until then nobody is pulled")

@@ -18,7 +18,7 @@ from spinney.connectors.sources import Source, SourceSettings, Surroundings
 
 
 @dataclass(frozen=True)
-class Said:
+class ListContent:
     """What a list says."""
 
     objects: frozenset[Named] = frozenset()
@@ -52,7 +52,7 @@ class ListSettings(Settings):
     )
 
     @abstractmethod
-    def read(self, place: Place) -> Said:
+    def read(self, place: Place) -> ListContent:
         """What it says now. SourceFailed if it can't be read or isn't what it should be."""
 
     @property
@@ -93,7 +93,7 @@ class PlainList(ListSettings):
         "only digits count, without leading zeros.",
     )
 
-    def said(self, named: frozenset[Named]) -> Said:
+    def said(self, named: frozenset[Named]) -> ListContent:
         """These identifiers in the sense of the list."""
         agrees = self.means == "consent"
-        return Said(frozenset() if agrees else named, named if agrees else frozenset(), len(named))
+        return ListContent(frozenset() if agrees else named, named if agrees else frozenset(), len(named))

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from spinney.connectors.database import below
-from spinney.connectors.opt_out.identifiers import Named, listed
-from spinney.connectors.opt_out.lists import ListSettings, Place, PlainList, Said
+from spinney.connectors.database import address_below
+from spinney.connectors.opt_out.identifiers import Named, listed_name
+from spinney.connectors.opt_out.lists import ListContent, ListSettings, Place, PlainList
 from spinney.connectors.sources import SourceSettings, Wanted
 from spinney.connectors.sources.sql import Sql, SqlSettings
 from spinney.errors import SourceFailed
@@ -27,7 +27,7 @@ class SqlList(PlainList):
     password_env: str | None = Field(None, description="Environment variable that holds the password.")
     timeout_minutes: float = Field(60, gt=0, description="Longest time for the query, where the database can tell.")
 
-    def read(self, place: Place) -> Said:
+    def read(self, place: Place) -> ListContent:
         if not self.url:
             raise SourceFailed("opt_out: a list of kind sql needs `url`, since the source itself is no database")
         try:
@@ -41,7 +41,7 @@ class SqlList(PlainList):
         with pq.ParquetFile(file) as rows:
             for batch in rows.iter_batches(columns=["patient"]):
                 for word in batch.column(0).to_pylist():
-                    found.add(listed(word or "", self.system, self.compare, f"{self.title}: one of its rows"))
+                    found.add(listed_name(word or "", self.system, self.compare, f"{self.title}: one of its rows"))
         file.unlink()
         return self.said(frozenset(found))
 
@@ -61,4 +61,4 @@ class SqlList(PlainList):
         return self.model_copy(update={"url": source.url, "password_env": password})
 
     def anchored(self, folder: Path) -> ListSettings:
-        return self.model_copy(update={"url": below(folder, self.url)}) if self.url else self
+        return self.model_copy(update={"url": address_below(folder, self.url)}) if self.url else self

@@ -16,10 +16,10 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from spinney.connectors.database import Database, below, checked_address, write_texts
+from spinney.connectors.database import Database, address_below, checked_address, write_texts
 from spinney.connectors.omop.model import Model
 from spinney.connectors.omop.records import DETAIL, ERAS, RECORDS, VISIT, Record
-from spinney.connectors.omop.rows import EVENT, MEMBER, PATIENT, Habits, events, members, patients
+from spinney.connectors.omop.rows import EVENT, MEMBER, PATIENT, ReadingHabits, events, members, patients
 from spinney.connectors.sources import (
     GROUP,
     Progress,
@@ -101,7 +101,7 @@ class OmopSettings(SourceSettings):
             return f"OMOP CDM {model.version} on {model.connection.dialect.name} answers"
 
     def anchored(self, folder: Path) -> Self:
-        return self.model_copy(update={"url": below(folder, self.url)})
+        return self.model_copy(update={"url": address_below(folder, self.url)})
 
     @classmethod
     def starter(cls, answers: Mapping[str, str]) -> str:
@@ -121,7 +121,7 @@ class Omop:
         self.settings = settings
         self.database = Database(settings.url, settings.password_env, settings.timeout_minutes, timezone)
         drug_types = {str(kind): types for kind, types in settings.drug_types.items()}
-        self._habits = Habits(settings.patient, settings.midnight == "day", drug_types, settings.classes)
+        self._habits = ReadingHabits(settings.patient, settings.midnight == "day", drug_types, settings.classes)
 
     def pull(self, wanted: Sequence[Wanted], staging: Path, progress: Progress) -> Pulled:
         refuse_tables(wanted, "kind files or sql")

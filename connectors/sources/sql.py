@@ -18,11 +18,11 @@ from sqlalchemy import Connection, CursorResult, text
 
 from spinney.connectors.database import (
     Database,
+    address_below,
     batches,
-    below,
     bound_moment,
     checked_address,
-    run,
+    run_statement,
     write_texts,
 )
 from spinney.connectors.sources import (
@@ -119,7 +119,7 @@ class SqlSettings(SourceSettings):
         return PLAIN_COLUMNS if self.table else None
 
     def anchored(self, folder: Path) -> Self:
-        return self.model_copy(update={"url": below(folder, self.url)})
+        return self.model_copy(update={"url": address_below(folder, self.url)})
 
     @classmethod
     def starter(cls, answers: Mapping[str, str]) -> str:
@@ -166,7 +166,7 @@ class Sql:
         if unknown := sorted(set(asked) - set(moments)):
             raise SourceFailed(f"query for {wanted.kind}: unknown parameter :{unknown[0]}; known are :since and :until")
         bound = {key: bound_moment(moments[key], connection.dialect.name) for key in asked}
-        return run(connection, statement, bound, f"query for {wanted.kind}")
+        return run_statement(connection, statement, bound, f"query for {wanted.kind}")
 
 
 def _write(result: CursorResult[Any], wanted: Wanted, path: Path, progress: Progress) -> int:

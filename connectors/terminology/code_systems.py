@@ -12,7 +12,7 @@ from typing import Any
 
 from spinney.connectors.terminology.hierarchy import Hierarchy
 from spinney.connectors.terminology.members import Members
-from spinney.connectors.terminology.set_files import Resource, objects, text_of
+from spinney.connectors.terminology.set_files import Resource, objects_in, text_in
 from spinney.errors import StudyInvalid
 
 NO_HIERARCHY = ("part-of",)
@@ -70,17 +70,17 @@ class CodeSystem:
 def code_system(resource: Resource) -> CodeSystem:
     """The code system in a resource, or StudyInvalid with what is wrong in it."""
     found = CodeSystem(
-        text_of(resource, "url", "the CodeSystem"),
+        text_in(resource, "url", "the CodeSystem"),
         resource.get("version") if isinstance(resource.get("version"), str) else None,
         resource.get("content") == "complete",
         resource.get("hierarchyMeaning") not in NO_HIERARCHY,
     )
     if resource.get("content") == "supplement":
         raise StudyInvalid([f"the CodeSystem {found.system} only adds to another; take that one"])
-    left: list[tuple[Resource, str | None]] = [(one, None) for one in objects(resource.get("concept"), "concept")]
+    left: list[tuple[Resource, str | None]] = [(one, None) for one in objects_in(resource.get("concept"), "concept")]
     while left:
         concept, parent = left.pop()
-        word = text_of(concept, "code", "a concept")
+        word = text_in(concept, "code", "a concept")
         found.add(word, () if parent is None else (parent,))
         for name, value in _properties(concept, word):
             found.properties[word].setdefault(name, []).append(value)
@@ -88,17 +88,17 @@ def code_system(resource: Resource) -> CodeSystem:
                 found.children.setdefault(value, set()).add(word)
             elif name == "child":
                 found.children.setdefault(word, set()).add(value)
-        left += [(one, word) for one in objects(concept.get("concept"), f"concept {word}")]
+        left += [(one, word) for one in objects_in(concept.get("concept"), f"concept {word}")]
         if len(found.properties) > MOST_CONCEPTS:
             raise StudyInvalid([f"{found.system} has more than {MOST_CONCEPTS:,} concepts"])
     return found
 
 
 def _properties(concept: Resource, word: str) -> Iterator[tuple[str, str]]:
-    for one in objects(concept.get("property"), f"property of {word}"):
+    for one in objects_in(concept.get("property"), f"property of {word}"):
         for key, value in one.items():
             if key.startswith("value"):
-                yield text_of(one, "code", f"a property of {word}"), _plain(value)
+                yield text_in(one, "code", f"a property of {word}"), _plain(value)
 
 
 def _plain(value: Any) -> str:

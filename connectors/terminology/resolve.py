@@ -10,9 +10,9 @@ from pathlib import Path
 from spinney.connectors.terminology.code_systems import CodeSystem, code_system
 from spinney.connectors.terminology.code_tables import CodeTable
 from spinney.connectors.terminology.hierarchy import BY_BEGINNING, by_beginning
-from spinney.connectors.terminology.members import STAR, Members, Words
-from spinney.connectors.terminology.set_files import digest_of, is_table, resource_in, set_file
-from spinney.connectors.terminology.value_sets import Library, held
+from spinney.connectors.terminology.members import STAR, CodeWords, Members
+from spinney.connectors.terminology.set_files import file_digest, is_table, resource_in, set_file
+from spinney.connectors.terminology.value_sets import Library, value_set_members
 from spinney.errors import StudyInvalid
 from spinney.study.codes import CodeSet, PinnedSet
 
@@ -22,7 +22,7 @@ MOST_CODES = 50_000
 def resolve(name: str, code_set: CodeSet, folder: Path) -> PinnedSet:
     """The codes of a set, with the digests of its files. StudyInvalid says which file to mend, and how."""
     try:
-        digests = {file: digest_of(set_file(folder, file)) for file in code_set.files}
+        digests = {file: file_digest(set_file(folder, file)) for file in code_set.files}
         members = _members(code_set, folder)
         if not members:
             raise StudyInvalid(["its files leave no code in it"])
@@ -37,7 +37,7 @@ def resolve(name: str, code_set: CodeSet, folder: Path) -> PinnedSet:
         raise StudyInvalid([f"code set {name}: {mistake}" for mistake in error.mistakes]) from None
 
 
-def _can_be_written(system: str, words: Words) -> bool:
+def _can_be_written(system: str, words: CodeWords) -> bool:
     if "|" in system or STAR in system or not system.isprintable():
         return False
     return all(word.isprintable() and word == word.strip() and STAR not in word for word in words.single | words.begin)
@@ -66,7 +66,7 @@ def _read(path: Path, library: Library) -> Callable[[], Members]:
         return lambda: system.every
     if isinstance(resource.get("url"), str):
         library.value_sets[resource["url"]] = resource
-    return lambda: held(resource, library, tuple(filter(None, [resource.get("url")])))
+    return lambda: value_set_members(resource, library, tuple(filter(None, [resource.get("url")])))
 
 
 def _add(system: CodeSystem, library: Library) -> None:

@@ -23,7 +23,7 @@ def set_file(folder: Path, name: str) -> Path:
     return path
 
 
-def digest_of(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     try:
         with path.open("rb") as file:
@@ -54,7 +54,7 @@ def resource_in(path: Path) -> Resource:
     return content
 
 
-def objects(value: object, what: str) -> list[Resource]:
+def objects_in(value: object, what: str) -> list[Resource]:
     """A list of objects, or nothing; StudyInvalid for anything else."""
     if value is None:
         return []
@@ -63,7 +63,7 @@ def objects(value: object, what: str) -> list[Resource]:
     return value
 
 
-def text_of(holder: Resource, key: str, what: str) -> str:
+def text_in(holder: Resource, key: str, what: str) -> str:
     """A text that has to be there."""
     value = holder.get(key)
     if not isinstance(value, str) or not value:

@@ -13,8 +13,8 @@ from operator import and_
 
 from spinney.connectors.terminology.code_systems import CodeSystem
 from spinney.connectors.terminology.hierarchy import by_beginning
-from spinney.connectors.terminology.members import Members, Unsayable, Words
-from spinney.connectors.terminology.set_files import Resource, objects, text_of
+from spinney.connectors.terminology.members import CodeWords, Members, Unsayable
+from spinney.connectors.terminology.set_files import Resource, objects_in, text_in
 from spinney.errors import StudyInvalid
 
 MOST_NESTED = 100
@@ -43,11 +43,11 @@ class Library:
             raise StudyInvalid([f"no file has the ValueSet {url}; add its file, or {EXPAND}"])
         _same_version(f"ValueSet {url}", version, resource.get("version"))
         if url not in self._known:
-            self._known[url] = held(resource, self, (*within, url))
+            self._known[url] = value_set_members(resource, self, (*within, url))
         return self._known[url]
 
 
-def held(resource: Resource, library: Library, within: tuple[str, ...] = ()) -> Members:
+def value_set_members(resource: Resource, library: Library, within: tuple[str, ...] = ()) -> Members:
     """What a value set holds; an expansion that somebody has made counts before the definition."""
     what = f"the ValueSet {resource.get('url') or resource.get('id') or ''}".strip()
     if isinstance(resource.get("expansion"), dict):
@@ -56,9 +56,9 @@ def held(resource: Resource, library: Library, within: tuple[str, ...] = ()) -> 
     if not isinstance(compose, dict) or not compose.get("include"):
         raise StudyInvalid([f"{what} has neither an expansion nor an include"])
     active = compose.get("inactive") is False
-    parts = [_chosen(one, library, within, what, active) for one in objects(compose["include"], f"{what}: include")]
+    parts = [_chosen(one, library, within, what, active) for one in objects_in(compose["include"], f"{what}: include")]
     found = reduce(lambda one, other: one | other, parts)
-    for one in objects(compose.get("exclude"), f"{what}: exclude"):
+    for one in objects_in(compose.get("exclude"), f"{what}: exclude"):
         try:
             found = found - _chosen(one, library, within, what, active)
         except Unsayable as hole:
@@ -68,23 +68,24 @@ def held(resource: Resource, library: Library, within: tuple[str, ...] = ()) -> 
 
 def _expanded(expansion: Resource, what: str) -> Members:
     found: dict[str, set[str]] = {}
-    entries, left = 0, list(objects(expansion.get("contains"), f"{what}: contains"))
+    entries, left = 0, list(objects_in(expansion.get("contains"), f"{what}: contains"))
     while left:
         one = left.pop()
         entries += 1
         if "code" in one and one.get("abstract") is not True:
-            system = text_of(one, "system", f"{what}: an entry of the expansion")
-            found.setdefault(system, set()).add(text_of(one, "code", f"{what}: an entry of the expansion"))
-        left += objects(one.get("contains"), f"{what}: contains")
+            system = text_in(one, "system", f"{what}: an entry of the expansion")
+            found.setdefault(system, set()).add(text_in(one, "code", f"{what}: an entry of the expansion"))
+        left += objects_in(one.get("contains"), f"{what}: contains")
     total = expansion.get("total")
     if isinstance(total, int) and total > entries:
         raise StudyInvalid([f"{what}: the expansion has {entries:,} of {total:,} codes; take it whole"])
     odd = {
-        str(one.get("url", "")).rpartition("/")[2] for one in objects(expansion.get("extension"), f"{what}: extension")
+        str(one.get("url", "")).rpartition("/")[2]
+        for one in objects_in(expansion.get("extension"), f"{what}: extension")
     }
     if odd & {*PARTIAL}:
         raise StudyInvalid([f"{what}: the server says that the expansion is not all of it; take it whole"])
-    return Members({system: Words(frozenset(words)) for system, words in found.items()})
+    return Members({system: CodeWords(frozenset(words)) for system, words in found.items()})
 
 
 def _chosen(one: Resource, library: Library, within: tuple[str, ...], what: str, active: bool) -> Members:
@@ -103,12 +104,12 @@ def _chosen(one: Resource, library: Library, within: tuple[str, ...], what: str,
 
 
 def _of_system(one: Resource, library: Library, what: str, active: bool) -> Members:
-    system = text_of(one, "system", what)
+    system = text_in(one, "system", what)
     there = library.code_systems.get(system)
     if there is not None:
         _same_version(f"{what}: CodeSystem {system}", one.get("version"), there.version)
-    listed = [text_of(concept, "code", f"{what}: a concept") for concept in objects(one.get("concept"), what)]
-    filters = objects(one.get("filter"), f"{what}: filter")
+    listed = [text_in(concept, "code", f"{what}: a concept") for concept in objects_in(one.get("concept"), what)]
+    filters = objects_in(one.get("filter"), f"{what}: filter")
     if listed and filters:
         raise StudyInvalid([f"{what}: an include has either codes or filters"])
     if filters:
@@ -125,7 +126,7 @@ def _of_system(one: Resource, library: Library, what: str, active: bool) -> Memb
 
 
 def _filtered(system: str, how: Resource, there: CodeSystem | None, what: str) -> Members:
-    name, op, value = (text_of(how, key, f"{what}: a filter") for key in ("property", "op", "value"))
+    name, op, value = (text_in(how, key, f"{what}: a filter") for key in ("property", "op", "value"))
     if name in HIERARCHICAL and op == "is-a" and there is None and (found := by_beginning(system, value)) is not None:
         return found
     if op == "regex" or op not in OPERATORS:

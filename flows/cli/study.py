@@ -162,12 +162,12 @@ def codes(file: Path, site_file: Path | None, as_json: bool) -> None:
     and nothing kept; what fewer patients than the study's smallest leaf have is not counted out.
     """
     from spinney.configuration.study_file import read_study
-    from spinney.flows.cli.study_codes import as_data, counted, lines
+    from spinney.flows.cli.study_codes import codes_as_data, counted, lines
 
     found = read_study(file)
     counts = counted(found, site_file) if site_file else None
     if as_json:
-        click.echo(json.dumps(as_data(found, counts), indent=2))
+        click.echo(json.dumps(codes_as_data(found, counts), indent=2))
     else:
         click.echo("\n".join(lines(found, counts)))
 

@@ -33,7 +33,7 @@ def counted(study: Study, site_file: Path) -> Counts:
         honour_objections(site, study, report.objections)
 
 
-def as_data(study: Study, counts: Counts | None) -> dict[str, Any]:
+def codes_as_data(study: Study, counts: Counts | None) -> dict[str, Any]:
     """Everything, for scripts; what is null in counts is of fewer patients than `floor`."""
     asked: list[dict[str, Any]] = []
     for name, events in study.choices:

@@ -150,12 +150,12 @@ class BofrfSite(ScoringSite):
 def coordinate(federation: Federation, study: Study) -> str:
     """Join, cluster, grow, check, score, weigh, publish."""
     joined = welcome(federation, study)
-    clusters = gather(federation, study, grouped(joined, study))
+    clusters = gather(federation, study, clustered(joined, study))
     weighed = [(cluster, sum_counts(federation, study, cluster, joined)) for cluster in clusters]
     return publish(federation, study, joined, weighed)
 
 
-def grouped(joined: dict[str, Description], study: Study) -> list[tuple[str, ...]]:
+def clustered(joined: dict[str, Description], study: Study) -> list[tuple[str, ...]]:
     """Sites of a kind; a cluster too small for a secure sum joins its nearest."""
     settings: Bofrf = study.algorithm
     names = sorted(joined)

@@ -69,7 +69,7 @@ class Boosted:
         return struct.pack("<I", len(codes)) + codes + codec.pack_forest(self.stumps, rounding)
 
     @classmethod
-    def unpack(cls, data: bytes, rounding: Rounding, limits: codec.Limits) -> Boosted:
+    def unpack(cls, data: bytes, rounding: Rounding, limits: codec.TreeLimits) -> Boosted:
         """Checked before it is used."""
         if len(data) < 4 or (size := struct.unpack_from("<I", data)[0]) > len(data) - 4 or size % 2:
             raise TreeRefused("weights of stumps are damaged")
@@ -127,7 +127,7 @@ class BoppidSite(ForestSite):
         return self._outcome(models, factors)
 
     def _unpacked(self, data: bytes) -> Boosted:
-        return Boosted.unpack(data, self.rounding, codec.Limits(trees=self.house.study.forest.trees, depth=1))
+        return Boosted.unpack(data, self.rounding, codec.TreeLimits(trees=self.house.study.forest.trees, depth=1))
 
     def _error(self, model: Boosted) -> float:
         votes = Walker(model.stumps, len(self.training.columns)).votes(self.training.X)

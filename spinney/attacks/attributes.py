@@ -46,7 +46,7 @@ def rebuilt(forest: Forest, X: Matrix, y: NDArray[np.int8], hidden: Flags, seed:
     return found
 
 
-def told(forest: Forest, X: Matrix, y: NDArray[np.int8], unknown: float = 0.0, seed: int = 0) -> Floats:
+def share_told(forest: Forest, X: Matrix, y: NDArray[np.int8], unknown: float = 0.0, seed: int = 0) -> Floats:
     """For each patient: the share of the values that are told, where so large a part of them is unknown.
 
     0: one value at a time, all others being known.
@@ -71,7 +71,7 @@ def attack(
     seed: int = 0,
 ) -> Figure:
     """How many values of a hundred more are told of patients who were there than of others, where nothing is learnt."""
-    inside, outside = (told(forest, *rows, unknown, seed) for rows in (members, others))
+    inside, outside = (share_told(forest, *rows, unknown, seed) for rows in (members, others))
     rng = np.random.default_rng([seed, 0xA11])
     drawn = [
         100 * (rng.choice(inside, len(inside)).mean() - rng.choice(outside, len(outside)).mean()) for _ in range(200)

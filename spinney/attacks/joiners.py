@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.attacks.membership import Exporter
-from spinney.attacks.verdict import Floats, Verdict, judge
+from spinney.attacks.verdict import AttackResult, Floats, judge
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import Forest
 from spinney.rows.encode import Matrix
@@ -46,7 +46,7 @@ def _nearest(X: Matrix) -> NDArray[np.int64]:
 
 def attack(
     exporter: Exporter, X: Matrix, y: NDArray[np.int8], *, nights: int, joiners: int, trials: int, seed: int = 0
-) -> tuple[Verdict, Verdict]:
+) -> tuple[AttackResult, AttackResult]:
     """Joiners against patients of neither night, from so many releases on each side; and its null: nobody came."""
     found: list[list[Floats]] = [[], []]
     for trial in range(trials):

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.attacks.verdict import Flags, Floats, Verdict, judge
+from spinney.attacks.verdict import AttackResult, Flags, Floats, judge
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import Forest
 from spinney.rows.encode import Matrix
@@ -77,13 +77,13 @@ def likelihood_ratios(shadows: Shadows, told: Floats) -> Floats:
     return _log_density(told, within) - _log_density(told, without)
 
 
-def attack(shadows: Shadows, targets: int, seed: int = 0) -> Verdict:
+def attack(shadows: Shadows, targets: int, seed: int = 0) -> AttackResult:
     """Each of the first forests in turn is the release, all others are the attacker's."""
     ratios = np.stack([_against_the_rest(shadows, one) for one in range(min(targets, len(shadows)))])
     return judge(shadows.inside[: len(ratios)], ratios, seed)
 
 
-def null(shadows: Shadows, targets: int, seed: int = 0) -> Verdict:
+def null(shadows: Shadows, targets: int, seed: int = 0) -> AttackResult:
     """The same scores held against who was in a forest that has nothing to do with the release: guessing."""
     ratios = np.stack([_against_the_rest(shadows, one) for one in range(min(targets, len(shadows)))])
     halves = np.zeros_like(shadows.inside[: len(ratios)])
@@ -92,7 +92,7 @@ def null(shadows: Shadows, targets: int, seed: int = 0) -> Verdict:
     return judge(halves, ratios, seed)
 
 
-def by_threshold(shadows: Shadows, targets: int, seed: int = 0) -> Verdict:
+def by_threshold(shadows: Shadows, targets: int, seed: int = 0) -> AttackResult:
     """Without shadows: whom the release believes most was there."""
     return judge(shadows.inside[:targets], shadows.evidence[:targets], seed)
 

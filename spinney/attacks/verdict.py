@@ -16,7 +16,7 @@ RESAMPLES = 200
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AttackResult:
     """An attack's success, each figure with its interval over patients."""
 
     auc: Figure
@@ -29,7 +29,7 @@ class Verdict:
         return Figure(2 * self.auc.value - 1, 2 * self.auc.low - 1, 2 * self.auc.high - 1)
 
 
-def judge(member: Flags, score: Floats, seed: int = 0, resamples: int = RESAMPLES) -> Verdict:
+def judge(member: Flags, score: Floats, seed: int = 0, resamples: int = RESAMPLES) -> AttackResult:
     """Both arrays are attempts x patients; patients are resampled, since one patient's attempts belong together."""
     rng = np.random.default_rng([seed, 0xA77A])
     patients = member.shape[1]
@@ -38,7 +38,7 @@ def judge(member: Flags, score: Floats, seed: int = 0, resamples: int = RESAMPLE
     values = np.array([_figures(member[:, drawn].ravel(), score[:, drawn].ravel()) for drawn in draws])
     low, high = np.nanquantile(values[1:], (0.025, 0.975), axis=0)
     auc, found = (Figure(float(values[0, one]), float(low[one]), float(high[one])) for one in (0, 1))
-    return Verdict(auc, found)
+    return AttackResult(auc, found)
 
 
 def _figures(member: Flags, score: Floats) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from spinney.study.settings import Feature
 if TYPE_CHECKING:
     from spinney.choice.model import FederatedForest
 
-LIMITS = codec.Limits(trees=1_000_000, depth=32, nodes=64_000_000)
+LIMITS = codec.TreeLimits(trees=1_000_000, depth=32, nodes=64_000_000)
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -29,7 +29,7 @@ class ModelRefused(Refused):
     """A saved model is not what it was when it was saved."""
 
 
-class Words(Settings):
+class ModelDescription(Settings):
     """Everything about a model but its trees."""
 
     format: Literal[1] = 1
@@ -59,9 +59,9 @@ class Words(Settings):
         return Rounding(steps, self.probability_precision)
 
 
-def save(model: FederatedForest, probability_precision: float) -> tuple[Words, bytes]:
+def save(model: FederatedForest, probability_precision: float) -> tuple[ModelDescription, bytes]:
     """The words and the trees of a federation's model, whose probabilities have the study's precision."""
-    words = Words(
+    words = ModelDescription(
         digest=model.digest,
         features=model.features_,
         probability_precision=probability_precision,
@@ -74,16 +74,16 @@ def save(model: FederatedForest, probability_precision: float) -> tuple[Words, b
     return words, codec.pack_forest(model.forest_, words.rounding)
 
 
-def read_words(text: bytes) -> Words:
+def read_words(text: bytes) -> ModelDescription:
     """The words, if they are a model's."""
     try:
-        return Words.model_validate_json(text)
+        return ModelDescription.model_validate_json(text)
     except ValidationError as error:
         places = sorted({str(mistake["loc"][0]) for mistake in error.errors() if mistake["loc"]})
         raise ModelRefused(f"this is no saved model: {', '.join(places) or 'not JSON'}") from None
 
 
-def restore(words: Words, trees: bytes) -> FederatedForest:
+def restore(words: ModelDescription, trees: bytes) -> FederatedForest:
     """The model that was saved, or ModelRefused or TreeRefused with the reason."""
     from spinney.choice.model import FederatedForest  # late, as in grow.py
 

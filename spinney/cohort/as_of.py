@@ -53,6 +53,6 @@ def clock(as_of: str | None, timezone: str, now: datetime | None = None) -> date
     return (now or datetime.now(UTC)).astimezone(UTC)
 
 
-def told(as_of: str) -> str:
+def note_on_now(as_of: str) -> str:
     """What the notes and the report of a pull say of it."""
     return f"the source's dates are shifted: {as_of} counts as now"

@@ -173,7 +173,7 @@ def _events_from_fhir(kind: str, shape: Shape, resources: str) -> str:
             {shape_sql.is_older(shape)} AS older, {drug} AS drug_reference, drug_key,
             key(referred({shape_sql.first(shape.encounter, ".reference")}, 'Encounter')) AS encounter,
             key(referred({shape_sql.first(shape.parent, ".reference")}, 'Encounter')) AS parent,
-            {shape_sql.parts(shape)} AS parts
+            {shape_sql.parts_sql(shape)} AS parts
         FROM whole
     ), timed AS (
         SELECT *, person(reference) AS patient, {_moments(shape)}, moment(updated_text) AS updated

@@ -115,12 +115,12 @@ def _names(columns: Sequence[str], label: str) -> dict[str, str]:
     taken = {column.lower() for column in (*own, *columns, label)} | RESERVED_COLUMNS
     names = {}
     for column in columns:
-        names[column] = column if column in own else name_of(column, taken)
+        names[column] = column if column in own else name_for_column(column, taken)
         taken.add(names[column].lower())
     return names
 
 
-def name_of(column: str, taken: Collection[str] = ()) -> str:
+def name_for_column(column: str, taken: Collection[str] = ()) -> str:
     """A name that is made of a column's letters and digits, and that is none of those in small letters."""
     plain = unicodedata.normalize("NFKD", column).encode("ascii", "ignore").decode()
     word = re.sub(r"[^A-Za-z0-9_.-]+", "_", plain).strip("_.-")[:56] or "x"
@@ -138,7 +138,7 @@ def _label(tables: Mapping[str, pd.DataFrame], label: str) -> tuple[Label, list[
         raise StudyInvalid([f"{label} has the same value everywhere, so there is nothing to predict"])
     if len(counts) > MOST_OUTCOMES:
         raise StudyInvalid([f"{label} has {len(counts)} different values; a label needs yes and no"])
-    name = label if NAME_PATTERN.fullmatch(label) and label.lower() not in RESERVED_COLUMNS else name_of(label)
+    name = label if NAME_PATTERN.fullmatch(label) and label.lower() not in RESERVED_COLUMNS else name_for_column(label)
     column = None if name == label else label
     default = Label(name=name, column=column)
     if sorted((word in default.positive) - (word in NEGATIVE_WORDS) for word in counts.index) == [-1, 1]:

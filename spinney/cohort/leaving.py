@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from spinney.cohort.objections import (
-    Judge,
     ObjectionCounts,
+    ObjectionJudge,
     Objections,
     OptOut,
     forget_store_that_lacks_somebody,
@@ -19,16 +19,16 @@ from spinney.cohort.vault import Vault
 from spinney.study.study import Study
 
 
-def judge_of(opt_out: OptOut, study: Study, vault: Vault, staging: Path, now: datetime) -> Judge | None:
+def judge_of(opt_out: OptOut, study: Study, vault: Vault, staging: Path, now: datetime) -> ObjectionJudge | None:
     """Who has objected as of now, before anything is pulled; None where a site has no lists and needs none."""
     if not opt_out.lists and study.consent != "required":
         return None
     objections = who_has_objected(opt_out, study, vault, staging, now)
     forget_store_that_lacks_somebody(vault, study, objections)
-    return Judge(objections)
+    return ObjectionJudge(objections)
 
 
-def leave_out(vault: Vault, study: Study, judge: Judge) -> ObjectionCounts:
+def leave_out(vault: Vault, study: Study, judge: ObjectionJudge) -> ObjectionCounts:
     """Let them leave what earlier nights have kept; what came of it in counts."""
     remember_store(vault, study, judge)
     if judge.objections.anybody:
@@ -43,7 +43,7 @@ def leave_begun_round(vault: Vault, study: Study, objections: Objections) -> Pur
     return purge(vault, study.name, _gone(vault, objections, None), pinned=True)
 
 
-def _gone(vault: Vault, objections: Objections, judge: Judge | None) -> Gone:
+def _gone(vault: Vault, objections: Objections, judge: ObjectionJudge | None) -> Gone:
     out = [*_own_ids(objections), *(judge.left_out if judge else ())]
     if not objections.required:
         return gone_of(vault, out)

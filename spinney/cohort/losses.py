@@ -61,7 +61,7 @@ class Group(NamedTuple):
     unrecorded: int
 
 
-def grouped(bench: duckdb.DuckDBPyConnection, kinds: Iterable[str]) -> list[Group]:
+def event_groups(bench: duckdb.DuckDBPyConnection, kinds: Iterable[str]) -> list[Group]:
     """The groups of all events; `kinds` are SQL for those of one type each."""
     groups: list[Group] = []
     for events in kinds:

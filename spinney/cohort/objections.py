@@ -15,8 +15,8 @@ from pathlib import Path
 
 from spinney.cohort.as_of import moment_of
 from spinney.cohort.vault import Vault
-from spinney.connectors.opt_out.identifiers import Named, names_of, plain
-from spinney.connectors.opt_out.lists import ListSettings, Place, Said
+from spinney.connectors.opt_out.identifiers import Named, names_of, plain_id
+from spinney.connectors.opt_out.lists import ListContent, ListSettings, Place
 from spinney.connectors.sources import Source, Surroundings
 from spinney.errors import SourceFailed
 from spinney.storage.files import write_whole
@@ -98,7 +98,7 @@ class Objections:
         return frozenset(one.system for one in (*self.objects, *(self.agrees if self.required else ())) if one.system)
 
 
-class Judge:
+class ObjectionJudge:
     """Says of every patient of a source whether they are left out, and counts them once."""
 
     def __init__(self, objections: Objections) -> None:
@@ -115,9 +115,9 @@ class Judge:
         known = self.objections.systems
         names = {name for system, value in identifiers if system in known for name in names_of(value, system)}
         names &= self.objections.objects | self.objections.agrees
-        self._described.add(plain(patient))
+        self._described.add(plain_id(patient))
         if names:
-            self._aliases.setdefault(plain(patient), set()).update(names)
+            self._aliases.setdefault(plain_id(patient), set()).update(names)
 
     def out(self, patient: str) -> bool:
         """Whether a patient is left out."""
@@ -127,11 +127,11 @@ class Judge:
         return bool(verdict)
 
     def _verdict(self, patient: str) -> str:
-        names = {*names_of(patient), *self._aliases.get(plain(patient), ())}
+        names = {*names_of(patient), *self._aliases.get(plain_id(patient), ())}
         if objecting := names & self.objections.objects:
             self._matched |= objecting
             return "objecting"
-        if self.objections.systems and plain(patient) not in (self._described or ()):
+        if self.objections.systems and plain_id(patient) not in (self._described or ()):
             return "unknown"
         if self.objections.required and not names & self.objections.agrees:
             return "unasked"
@@ -163,7 +163,7 @@ class Judge:
         """What came of it; a patient counts once, however the source writes the id."""
         people: dict[str, set[str]] = {}
         for patient, verdict in self._verdicts.items():
-            people.setdefault(verdict, set()).add(plain(patient))
+            people.setdefault(verdict, set()).add(plain_id(patient))
         told = self.objections
         return ObjectionCounts(
             listed=len(told.objects),
@@ -201,7 +201,7 @@ def who_has_objected(opt_out: OptOut, study: Study, vault: Vault, staging: Path,
     lengths = {one.key: answer.entries for one, answer in zip(opt_out.lists, said, strict=True)}
     before.with_lengths(lengths).write(vault, study)
     unclear = sum(answer.unclear for answer in said)
-    return Objections(objects, agrees, required, unclear, digest_of(vault, objects, agrees))
+    return Objections(objects, agrees, required, unclear, lists_digest(vault, objects, agrees))
 
 
 def pull_objections(opt_out: OptOut, study: Study, vault: Vault, now: datetime) -> Objections:
@@ -210,7 +210,7 @@ def pull_objections(opt_out: OptOut, study: Study, vault: Vault, now: datetime) 
         return who_has_objected(opt_out, study, vault, staging, now)
 
 
-def _read(one: ListSettings, opt_out: OptOut, folder: Path, now: datetime) -> Said:
+def _read(one: ListSettings, opt_out: OptOut, folder: Path, now: datetime) -> ListContent:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         shifted = None if opt_out.as_of is None else moment_of(opt_out.as_of, opt_out.around.timezone)
@@ -269,7 +269,7 @@ def forget_store_that_lacks_somebody(vault: Vault, study: Study, objections: Obj
         replace(memory, missing=frozenset(), agreed=frozenset()).write(vault, study)
 
 
-def remember_store(vault: Vault, study: Study, judge: Judge) -> None:
+def remember_store(vault: Vault, study: Study, judge: ObjectionJudge) -> None:
     """Note whom tonight's store has lost, if the source keeps one."""
     if not (vault.folder / "stores" / study.name).exists():
         return
@@ -280,7 +280,7 @@ def remember_store(vault: Vault, study: Study, judge: Judge) -> None:
     replace(memory, missing=frozenset(missing), agreed=frozenset(agreed)).write(vault, study)
 
 
-def digest_of(vault: Vault, objects: Iterable[Named], agrees: Iterable[Named]) -> str:
+def lists_digest(vault: Vault, objects: Iterable[Named], agrees: Iterable[Named]) -> str:
     """The lists' HMAC-SHA-256 under the house's key: the same for the same identifiers in any order."""
     words = json.dumps([sorted(objects), sorted(agrees)], ensure_ascii=False).encode()
     return hmac.digest(vault.key, b"opt-out/" + words, "sha256").hex()

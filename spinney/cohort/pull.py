@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spinney.cohort.as_of import clock, told
+from spinney.cohort.as_of import clock, note_on_now
 from spinney.cohort.attrition import Attrition
 from spinney.cohort.code_matches import matched
 from spinney.cohort.engine import build
@@ -29,7 +29,7 @@ from spinney.cohort.impute import forward_fill_then_median
 from spinney.cohort.leaving import judge_of, leave_out
 from spinney.cohort.losses import FUTURE
 from spinney.cohort.members import find_members
-from spinney.cohort.objections import Judge, OptOut
+from spinney.cohort.objections import ObjectionJudge, OptOut
 from spinney.cohort.pull_report import OpenRows, PullReport, PullResult
 from spinney.cohort.recipes import wanted_of
 from spinney.cohort.referred import with_referred
@@ -126,7 +126,7 @@ def _read(
     """What the source has for the study, without those who object, and a folder to work in."""
     if plan.as_of is not None:
         report.as_of = plan.as_of
-        report.notes.append(told(plan.as_of))
+        report.notes.append(note_on_now(plan.as_of))
     with plan.vault.staging(study.name) as staging:
         judge = judge_of(plan.opt_out, study, plan.vault, staging, clock(None, plan.timezone, now))
         pulled = plan.source.pull(_wanted(study, plan, plan.moment(now)), staging, tell)
@@ -217,7 +217,7 @@ def _finished(
     return finished.table
 
 
-def _counted(pulled: Pulled, judge: Judge | None) -> Iterator[str]:
+def _counted(pulled: Pulled, judge: ObjectionJudge | None) -> Iterator[str]:
     """The source's notes that count rows, of those only who take part."""
     for words, rows in pulled.by_patient.items():
         if count := sum(rows[who] for who in rows if judge is None or not judge.out(who)):

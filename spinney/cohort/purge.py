@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from spinney.cohort.encoded import ARRAYS, SUFFIX
-from spinney.cohort.vault import ACCEPTED, CELLS_AT_ONCE, Vault, digest_of
+from spinney.cohort.vault import ACCEPTED, CELLS_AT_ONCE, Vault, table_digest
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
@@ -167,7 +167,7 @@ def _purge_cohort(ref: CohortRef, gone: Gone, done: Purged) -> None:
 
 def _replace(ref: CohortRef, left: pa.Table, out: Flags) -> CohortRef:
     """What is left of a cohort, as old as it was and with the arrays that it had."""
-    digest = digest_of(left)
+    digest = table_digest(left)
     path = ref.path.with_name(f"{ref.path.stem.split('-')[0]}-{digest[:16]}.parquet")
     made = ref.model_copy(update={"path": path, "rows": left.num_rows, "digest": digest})
     _write_table(left, path)

@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from spinney.cohort.events import Staged, write_rows
-from spinney.cohort.losses import DID_NOT, FUTURE, Conversions, Losses, grouped, keep_answers
+from spinney.cohort.losses import DID_NOT, FUTURE, Conversions, Losses, event_groups, keep_answers
 from spinney.cohort.pull_report import PullReport
 from spinney.cohort.recipes import wanted_of
 from spinney.connectors.duck import text, text_list, timestamp
@@ -71,7 +71,7 @@ def select_events(
     kinds = {kind: _mapped(kind, staged.events[kind], codes, now) for kind, codes in present.items()}
     once = [f"SELECT * FROM ({events}) WHERE NOT again" for events in kinds.values()]
     keep_answers(bench, kinds, study)
-    conversions = Losses(bench, staged, study, grouped(bench, once), report).tell()
+    conversions = Losses(bench, staged, study, event_groups(bench, once), report).tell()
     _write(bench, [*kinds.values()], buckets, report, folder)
     filled = tuple(sorted(int(one.name.partition("=")[2]) for one in folder.glob("bucket=*")))
     report.watermark = _watermark(bench, folder, now, study)

@@ -34,7 +34,7 @@ def remember_grown(
     """Keep what the round's memory knows before it is destroyed; a round without a forest leaves nothing."""
     if "forest" not in memory or "unseen" not in memory:
         return
-    limits = codec.Limits.of(study.forest)
+    limits = codec.TreeLimits.of(study.forest)
     trees = codec.unpack_forest(memory["forest"], rounding_of(study, cohort), limits).digests
     keep_grown(vault, study.name, str(round_), trees, ~np.asarray(memory["unseen"]), cohort, ref)
 

@@ -83,7 +83,7 @@ class Vault:
         table = table.select([column for column in allowed if column in table.column_names])
         table = table.set_column(0, "patient", self.pseudonyms(table["patient"]))
         table = canonical(table)
-        digest = digest_of(table)
+        digest = table_digest(table)
         folder = private_folder(self.folder / ("cohorts" if ripe else "unripe") / study.name)
         path = folder / f"{study.digest[:12]}-{digest[:16]}.parquet"
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
@@ -104,7 +104,7 @@ class Vault:
             table = pq.read_table(ref.path)
         except (OSError, pa.ArrowException):
             raise SourceFailed(f"cohort {ref.digest[:16]} is not in the vault any more; pull it again") from None
-        if digest_of(table) != ref.digest:
+        if table_digest(table) != ref.digest:
             raise SourceFailed(f"cohort {ref.digest[:16]} was changed after it was written; pull it again")
         return table
 
@@ -219,7 +219,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.add(column, pa.scalar(0.0, column.type))
 
 
-def digest_of(table: pa.Table) -> str:
+def table_digest(table: pa.Table) -> str:
     """SHA-256 over names, types and values, whatever the file format or its version does with them."""
     digest = hashlib.sha256(f"{table.num_rows}".encode())
     for name in table.column_names:

@@ -22,12 +22,12 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from spinney.cohort.objections import Judge
+from spinney.cohort.objections import ObjectionJudge
 from spinney.connectors.duck import name, open_bench, text
 from spinney.connectors.fhir.http import objects
 from spinney.connectors.fhir.shape_sql import GROUP_MEMBERS
 from spinney.connectors.fhir.shelf import content_of, lines_in
-from spinney.connectors.opt_out.identifiers import names_of, plain
+from spinney.connectors.opt_out.identifiers import names_of, plain_id
 from spinney.connectors.sources import GROUP, Pulled
 from spinney.connectors.tables import form_of
 from spinney.errors import SourceFailed
@@ -42,7 +42,7 @@ ESCAPED = b"\\u"
 CSV = "utf-8"
 
 
-def without_objectors(pulled: Pulled, judge: Judge, patient: str | None, vault: Path, work: Path) -> Pulled:
+def without_objectors(pulled: Pulled, judge: ObjectionJudge, patient: str | None, vault: Path, work: Path) -> Pulled:
     """The same without those whom the judge leaves out. `patient`: the column of a finished table."""
     if not judge.objections.anybody:
         return pulled
@@ -65,7 +65,7 @@ def _copied(
     bench: duckdb.DuckDBPyConnection,
     path: Path,
     kind: str,
-    judge: Judge,
+    judge: ObjectionJudge,
     vault: Path,
     spare: Path,
     removed: Counter[str],
@@ -77,7 +77,7 @@ def _copied(
     return _lines_without(path, lambda line: _is_out(line, kind, judge), vault, spare, removed)
 
 
-def _held(pulled: Pulled, judge: Judge, removed: Counter[str]) -> Mapping[str, Mapping[str, int]]:
+def _held(pulled: Pulled, judge: ObjectionJudge, removed: Counter[str]) -> Mapping[str, Mapping[str, int]]:
     """What is told of the source's own files; of a file in which somebody may be who is left out, no count."""
     if not judge.left_out:
         return pulled.held
@@ -90,7 +90,7 @@ def _held(pulled: Pulled, judge: Judge, removed: Counter[str]) -> Mapping[str, M
     }
 
 
-def _describe_all(pulled: Pulled, judge: Judge) -> None:
+def _describe_all(pulled: Pulled, judge: ObjectionJudge) -> None:
     """What the patients of the source are called besides their ids."""
     files = pulled.files.get(PERSON, ())
     if pulled.table is not None or not files or any(path.suffix == ".parquet" for path in files):
@@ -107,7 +107,7 @@ def _describe_all(pulled: Pulled, judge: Judge) -> None:
                     judge.describe(content["id"], [(str(one.get("system")), str(one.get("value"))) for one in pairs])
 
 
-def _members_without(path: Path, judge: Judge, vault: Path, spare: Path) -> Path:
+def _members_without(path: Path, judge: ObjectionJudge, vault: Path, spare: Path) -> Path:
     """A file of Groups, of which each one that has members who are left out keeps the others and what is read of it."""
 
     def rest(line: bytes) -> bytes | None:
@@ -132,17 +132,17 @@ def _members_without(path: Path, judge: Judge, vault: Path, spare: Path) -> Path
     return _placed(target, path, vault)
 
 
-def _is_member_out(member: Mapping[str, Any], judge: Judge) -> bool:
+def _is_member_out(member: Mapping[str, Any], judge: ObjectionJudge) -> bool:
     (entity,) = objects([member.get("entity")]) or ({},)
     logical, reference = entity.get("identifier"), entity.get("reference")
     called = isinstance(logical, dict) and judge.knows(str(logical.get("system") or ""), str(logical.get("value")))
     if not isinstance(reference, str) or not reference:
         return called
-    is_patient = "/" not in reference or plain(reference) != reference.strip()
-    return sum((called, is_patient and judge.out(plain(reference)))) > 0
+    is_patient = "/" not in reference or plain_id(reference) != reference.strip()
+    return sum((called, is_patient and judge.out(plain_id(reference)))) > 0
 
 
-def _is_out(line: bytes, kind: str, judge: Judge) -> bool:
+def _is_out(line: bytes, kind: str, judge: ObjectionJudge) -> bool:
     """Whether a resource belongs to somebody who is left out; a line that is none, whether it names somebody."""
     named = [word.decode("utf-8", "surrogateescape") for word in NAMES.findall(line) + BARE.findall(line)]
     told = judge.objections
@@ -157,7 +157,7 @@ def _is_out(line: bytes, kind: str, judge: Judge) -> bool:
     return sum([*called, *map(judge.out, _people(content, kind))]) > 0
 
 
-def _is_named(word: str, judge: Judge) -> bool:
+def _is_named(word: str, judge: ObjectionJudge) -> bool:
     return bool(judge.objections.objects & {*names_of(word)})
 
 
@@ -165,7 +165,7 @@ def _people(content: Mapping[str, Any], kind: str) -> list[str]:
     """The patients to whom a resource belongs."""
     own = content.get("id") if PERSON in (kind, content.get("resourceType")) else None
     references = [one.get("reference") for one in _subjects(content)]
-    return [plain(one) for one in (own, *references) if isinstance(one, str) and one]
+    return [plain_id(one) for one in (own, *references) if isinstance(one, str) and one]
 
 
 def _subjects(content: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -186,7 +186,7 @@ def _lines_without(
 
 
 def _parquet_without(
-    bench: duckdb.DuckDBPyConnection, path: Path, column: str, judge: Judge, vault: Path, spare: Path
+    bench: duckdb.DuckDBPyConnection, path: Path, column: str, judge: ObjectionJudge, vault: Path, spare: Path
 ) -> Path:
     source = f"read_parquet({text(path)})"
     try:
@@ -210,7 +210,7 @@ def _parquet_without(
 
 
 def _table_without(
-    bench: duckdb.DuckDBPyConnection, path: Path, column: str | None, judge: Judge, vault: Path, spare: Path
+    bench: duckdb.DuckDBPyConnection, path: Path, column: str | None, judge: ObjectionJudge, vault: Path, spare: Path
 ) -> Path:
     if column is None:
         raise SourceFailed("opt_out needs to know whose a row is; name patient_column in source of site.yaml")

@@ -73,9 +73,9 @@ class ForestSite(EpochSite):
         return rounding_of(self.house.study, self.house.cohort)
 
     @property
-    def limits(self) -> codec.Limits:
+    def limits(self) -> codec.TreeLimits:
         """What a forest of this study may be at most."""
-        return codec.Limits.of(self.house.study.forest)
+        return codec.TreeLimits.of(self.house.study.forest)
 
     def join(self, order: Invitation) -> Message:
         """Describe this site, or decline with the reason."""

@@ -31,7 +31,7 @@ WRONG_LENGTH = "the packed part has another length than the header says"
 
 
 @dataclass(frozen=True)
-class Limits:
+class TreeLimits:
     """What a forest may be at most: from the study, not from the sender."""
 
     trees: int
@@ -40,7 +40,7 @@ class Limits:
     leaves: int = 8_000_000  # of one tree
 
     @classmethod
-    def of(cls, settings: ForestSettings) -> Limits:
+    def of(cls, settings: ForestSettings) -> TreeLimits:
         """What the study says."""
         return cls(settings.trees, settings.max_depth, settings.most_nodes, settings.most_leaves)
 
@@ -82,7 +82,7 @@ def pack_forest(forest: Forest, rounding: Rounding) -> bytes:
     return head + zlib.compress(b"".join(streams), 9)
 
 
-def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
+def unpack_forest(data: bytes, rounding: Rounding, limits: TreeLimits) -> Forest:
     """The forest behind the bytes, or TreeRefused with the reason."""
     trees, nodes = _read_header(data, rounding, limits)
     leaves = (nodes + trees) // 2
@@ -118,7 +118,7 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: Limits) -> Forest:
     return Forest(feature, threshold, missing_left, probability)
 
 
-def _read_header(data: bytes, rounding: Rounding, limits: Limits) -> tuple[int, int]:
+def _read_header(data: bytes, rounding: Rounding, limits: TreeLimits) -> tuple[int, int]:
     if len(data) > limits.message_bytes:
         raise TreeRefused(f"{len(data)} bytes are more than the limit of {limits.message_bytes}", "size")
     if len(data) < HEADER.size:

@@ -43,7 +43,7 @@ class AnotherStudy(Declined):
 
 
 @dataclass(frozen=True)
-class Found:
+class OpenedRound:
     """A round that is open."""
 
     number: int
@@ -108,7 +108,7 @@ class SiteNights(HouseNights):
         approvals = Approvals(site.home, study or the_study(site.home))
         super().__init__(site.name, site.home, site.exchange, approvals, clock)
         self.site, self.coordinator = site, approvals.coordinator
-        self._seen: dict[int, Found | None] = {}
+        self._seen: dict[int, OpenedRound | None] = {}
         self._passed_over: set[Address] = set()
 
     @property
@@ -129,7 +129,7 @@ class SiteNights(HouseNights):
         _ = self.approvals.roster
         return notes
 
-    def await_opening(self, wanted: int | None = None) -> Found:
+    def await_opening(self, wanted: int | None = None) -> OpenedRound:
         """The round that is open now, or NotOpened when the study's patience is over."""
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
         found = self.exchange.wait_until(lambda: self._open_round(wanted), patience, self.clock)
@@ -142,7 +142,7 @@ class SiteNights(HouseNights):
         return found
 
     def take_part(
-        self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through = directly
+        self, found: OpenedRound, cohort: CohortRef, patients: PatientAccess, through: Through = directly
     ) -> RoundResult:
         """Answer until the round is over; a newer round takes the place of one that the coordinator has left."""
         while True:
@@ -167,7 +167,9 @@ class SiteNights(HouseNights):
                 number, {"round": number, "model": "", "void": reason, "choice": None, "admission": "", "run": ""}
             )
 
-    def _take_part(self, found: Found, cohort: CohortRef, patients: PatientAccess, through: Through) -> RoundResult:
+    def _take_part(
+        self, found: OpenedRound, cohort: CohortRef, patients: PatientAccess, through: Through
+    ) -> RoundResult:
         memory = self.memory(found.number)
         memory["cohort"] = cohort.model_dump_json()
         channel = self._enter(found)
@@ -196,14 +198,14 @@ class SiteNights(HouseNights):
         after_the_round(registry, patients, self.study, found.number, memory, cohort, rows)
         return RoundResult(found.number, over, part.outcome, cohort, found.epoch)
 
-    def _enter(self, found: Found) -> RoundChannel:
+    def _enter(self, found: OpenedRound) -> RoundChannel:
         try:
             return self.channel(found.number, self._roster(found), found.digest)
         except Replayed as reason:
             self._note_refusal(found.number, "opening", reason)
             raise
 
-    def _roster(self, found: Found) -> Roster:
+    def _roster(self, found: OpenedRound) -> Roster:
         """The roster that the round runs with, if somebody here has approved it."""
         try:
             roster = self.approvals.roster_of(found.roster)
@@ -218,7 +220,7 @@ class SiteNights(HouseNights):
             raise Declined(f"{self.name} is not in the roster of round {found.number}; ask {self.coordinator}")
         return roster
 
-    def _open_round(self, wanted: int | None) -> Found | None:
+    def _open_round(self, wanted: int | None) -> OpenedRound | None:
         newest, unfinished = self.rounds.newest, self.rounds.unfinished
         numbers = self.exchange.rounds(self.study.name, self.coordinator)
         for number in sorted((one for one in numbers if one >= max(newest, 1)), reverse=True):
@@ -233,7 +235,7 @@ class SiteNights(HouseNights):
         numbers = self.exchange.rounds(self.study.name, self.coordinator)
         return any(self._opening(one) is not None for one in sorted(numbers, reverse=True) if one > number)
 
-    def _opening(self, number: int) -> Found | None:
+    def _opening(self, number: int) -> OpenedRound | None:
         """The opening of a round, if it is there and the coordinator's; looked at once."""
         if number not in self._seen:
             try:
@@ -247,7 +249,7 @@ class SiteNights(HouseNights):
             self._seen[number] = self._checked(number, content)
         return self._seen[number]
 
-    def _checked(self, number: int, content: bytes) -> Found | None:
+    def _checked(self, number: int, content: bytes) -> OpenedRound | None:
         try:
             opening = wire.unpack(content, Opening)
         except Refused as reason:
@@ -255,7 +257,7 @@ class SiteNights(HouseNights):
             return None
         if (opening.round, opening.study) != (number, self.study.digest):
             return None
-        return Found(number, opening.roster, hashlib.sha256(content).hexdigest(), opening.epoch)
+        return OpenedRound(number, opening.roster, hashlib.sha256(content).hexdigest(), opening.epoch)
 
     def _is_over(self, number: int) -> bool:
         try:

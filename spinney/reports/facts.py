@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from spinney.algorithms.bofrf import Bofrf, grouped
+from spinney.algorithms.bofrf import Bofrf, clustered
 from spinney.choice.personalise import Outcome
 from spinney.cohort.attrition import Division
 from spinney.cohort.drift import Drift
@@ -79,7 +79,7 @@ class RoundFacts:
         if not self.described:
             return []
         if isinstance(self.study.algorithm, Bofrf):
-            return grouped(dict(self.described), self.study)
+            return clustered(dict(self.described), self.study)
         return [tuple(sorted(self.described))]
 
 

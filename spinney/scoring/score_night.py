@@ -59,7 +59,7 @@ class Champions(Protocol):
 
 
 @dataclass(frozen=True)
-class Said:
+class ScoringResult:
     """What the champion said tonight, in counts; the scores themselves are in the handover."""
 
     source: ScoredBy
@@ -118,7 +118,7 @@ class ScoreNight:
             )
         return pull_open(self.study, self.plan, now=self.now)
 
-    def apply_model(self, rows: OpenRows) -> Said:
+    def apply_model(self, rows: OpenRows) -> ScoringResult:
         """Let the champion speak about every open row, and keep what it says until the outcomes are known."""
         found = self.champions.champion(self.study.name)
         if found is None:
@@ -128,9 +128,9 @@ class ScoreNight:
         self.handover.keep_scores(scores)
         new = self.predictions.add(scores, version.number, self.now)
         called = int(sum(scores["decision"].to_pylist()))
-        return Said(ScoredBy(version.name, version.number, version.model_digest), scores.num_rows, called, new)
+        return ScoringResult(ScoredBy(version.name, version.number, version.model_digest), scores.num_rows, called, new)
 
-    def write_table(self, said: Said) -> int:
+    def write_table(self, said: ScoringResult) -> int:
         """Scores into the hospital's table; says how many."""
         table = self.places.table
         if table is None:
@@ -142,7 +142,7 @@ class ScoreNight:
         )
         return count
 
-    def write_fhir(self, said: Said) -> int:
+    def write_fhir(self, said: ScoringResult) -> int:
         """Scores into the FHIR server; says how many are new there."""
         fhir = self.places.fhir
         if fhir is None:

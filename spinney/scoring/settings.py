@@ -10,7 +10,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
 from spinney.base import Name, Settings
-from spinney.connectors.database import below
+from spinney.connectors.database import address_below
 from spinney.connectors.fhir.server import FhirServer
 
 
@@ -35,7 +35,7 @@ class ScoresTable(Settings):
 
     def anchored(self, folder: Path) -> Self:
         """These settings with a relative file of SQLite below the folder of site.yaml."""
-        return self.model_copy(update={"url": below(folder, self.url)})
+        return self.model_copy(update={"url": address_below(folder, self.url)})
 
 
 class ScoresFhir(FhirServer):

@@ -156,7 +156,7 @@ def written_out(codes: Iterable[str], pinned: Mapping[str, PinnedSet]) -> tuple[
     return tuple(out)
 
 
-def mistakes_in(sets: CodeSets, pinned: Pinned, used: Iterable[str]) -> list[str]:
+def code_set_mistakes(sets: CodeSets, pinned: Pinned, used: Iterable[str]) -> list[str]:
     """What keeps the sets from meaning the same everywhere."""
     asked = {code.removeprefix(SET) for code in used if is_set(code)}
     mistakes = [f"@{name}: code_sets has no {name}" for name in sorted(asked - sets.keys())]

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from spinney.base import FileName
 from spinney.plugins import ALGORITHMS
-from spinney.study.codes import CodeSets, Pinned, mistakes_in
+from spinney.study.codes import CodeSets, Pinned, code_set_mistakes
 from spinney.study.definition import RESERVED_COLUMNS, EventFeature, Events
 from spinney.study.fitting import StudyCohort
 from spinney.study.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
@@ -85,7 +85,7 @@ class Study(Settings):
         if self.cohort is not None:
             used += self.cohort.index.discharged_to
             used += [code for group in self.cohort.eligible.member_of for code in group.codes]
-        if mistakes := mistakes_in(self.code_sets, self.pinned, used):
+        if mistakes := code_set_mistakes(self.code_sets, self.pinned, used):
             raise ValueError("; ".join(mistakes))
         return self
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import URL, text
 from sqlalchemy.exc import DBAPIError
 
-from spinney.connectors.database import Database, as_text, below, bound_moment, checked_address, failed
+from spinney.connectors.database import Database, address_below, as_text, bound_moment, checked_address, failed
 from spinney.errors import SourceFailed
 
 
@@ -87,9 +87,9 @@ def test_an_address_with_a_password_or_that_is_none_is_refused(url: str) -> None
 
 
 def test_only_a_relative_file_is_put_below_the_folder() -> None:
-    assert below(Path("/site"), "sqlite:///his.db") == "sqlite:////site/his.db"
-    assert below(Path("/site"), "duckdb:///his.db") == "duckdb:////site/his.db"
-    assert below(Path("/site"), "postgresql://reader@db/his") == "postgresql://reader@db/his"
+    assert address_below(Path("/site"), "sqlite:///his.db") == "sqlite:////site/his.db"
+    assert address_below(Path("/site"), "duckdb:///his.db") == "duckdb:////site/his.db"
+    assert address_below(Path("/site"), "postgresql://reader@db/his") == "postgresql://reader@db/his"
 
 
 def test_a_day_is_written_without_a_time_and_a_whole_number_without_a_point() -> None:

@@ -21,7 +21,7 @@ from spinney.house.keys import Identity, KeyRing
 from spinney.house.renewal import LONGEST_WAIT, effective_roster
 from spinney.house.roster import Roster, admit, dismiss, invite, join, rotation
 from spinney.house.rounds import Opening
-from spinney.house.site_night import Found, SiteNights
+from spinney.house.site_night import OpenedRound, SiteNights
 from tests.federations import breast_study, breast_village, simulated
 from tests.nights import others
 
@@ -73,7 +73,7 @@ def open_round(village: Village, number: int, signer: Identity, roster: Roster) 
     path.write_bytes(sealed)
 
 
-def found_by(nights: SiteNights) -> Found:
+def found_by(nights: SiteNights) -> OpenedRound:
     found = nights._open_round(None)
     assert found is not None
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spinney.connectors.fair4health.criteria import cohort_of
+from spinney.connectors.fair4health.criteria import population_of
 from spinney.connectors.fair4health.documents import Block
 from spinney.connectors.fair4health.notes import Notes
 from spinney.study.definition import CohortDefinition
@@ -20,7 +20,7 @@ def criterion(query: str, line: int, path: str | None = None) -> Block:
 
 def cohort(*queries: str, of_stays: bool = False, notes: Notes | None = None) -> CohortDefinition:
     criteria = [criterion(query, 10 * number) for number, query in enumerate(queries, 1)]
-    return CohortDefinition.model_validate(cohort_of(criteria, of_stays, notes or Notes()))
+    return CohortDefinition.model_validate(population_of(criteria, of_stays, notes or Notes()))
 
 
 def test_without_a_criterion_a_row_is_a_patients_first_inpatient_stay() -> None:
@@ -81,6 +81,6 @@ def test_a_date_that_is_no_first_day_is_listed(date: str) -> None:
 @pytest.mark.parametrize("query", ["/Patient", "/Condition?code=I50", "/Encounter"])
 def test_a_fhir_path_of_a_criterion_is_listed(query: str) -> None:
     notes = Notes()
-    found: dict[str, Any] = cohort_of([criterion(query, 1, "satisfy:Patient.birthDate < 2000")], False, notes)
+    found: dict[str, Any] = population_of([criterion(query, 1, "satisfy:Patient.birthDate < 2000")], False, notes)
     assert "before" not in found["eligible"]
     assert "no rule for the FHIRPath satisfy:Patient.birthDate < 2000" in notes.left_out[0]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from spinney.connectors.fair4health.documents import Block, blocks, listed, read_document, shown, text_of
+from spinney.connectors.fair4health.documents import Block, blocks, member_objects, member_text, read_fair4health, shown
 from spinney.errors import StudyInvalid
 
 ANYTHING = some.recursive(
@@ -23,7 +23,7 @@ ANYTHING = some.recursive(
 def read(folder: Path, text: str) -> Any:
     file = folder / "document.json"
     file.write_text(text, encoding="utf-8")
-    return read_document(file)
+    return read_fair4health(file)
 
 
 @given(content=some.dictionaries(some.text(), ANYTHING, min_size=1), indent=some.sampled_from([0, 2, "\t"]))
@@ -54,8 +54,8 @@ def test_objects_come_in_the_order_in_which_they_begin(tmp_path: Path) -> None:
 
 def test_what_is_of_another_type_than_it_should_be_is_not_there(tmp_path: Path) -> None:
     found = read(tmp_path, '{"a": [1, {}], "b": {}, "c": 4}')
-    assert [len(listed(found, name)) for name in "abcd"] == [1, 0, 0, 0]
-    assert [text_of(found, name) for name in "cd"] == ["", ""]
+    assert [len(member_objects(found, name)) for name in "abcd"] == [1, 0, 0, 0]
+    assert [member_text(found, name) for name in "cd"] == ["", ""]
 
 
 def test_words_from_outside_are_shown_without_what_a_terminal_obeys() -> None:
@@ -73,12 +73,12 @@ def test_a_file_of_another_encoding_or_size_or_none_at_all_is_refused_in_a_line(
 ) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"name": "K\xf6ln"}')
     with pytest.raises(StudyInvalid, match="not JSON"):
-        read_document(tmp_path / "latin.json")
+        read_fair4health(tmp_path / "latin.json")
     with pytest.raises(StudyInvalid, match="cannot be read"):
-        read_document(tmp_path / "nowhere.json")
+        read_fair4health(tmp_path / "nowhere.json")
     monkeypatch.setattr("spinney.connectors.fair4health.documents.LARGEST_FILE", 10)
     with pytest.raises(StudyInvalid, match="larger than 0 MB"):
-        read_document(tmp_path / "latin.json")
+        read_fair4health(tmp_path / "latin.json")
 
 
 def test_a_block_is_a_dictionary() -> None:

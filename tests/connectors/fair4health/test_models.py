@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spinney.connectors.fair4health.documents import read_document
+from spinney.connectors.fair4health.documents import read_fair4health
 from spinney.connectors.fair4health.models import Sections, settings_of
 from spinney.connectors.fair4health.notes import Notes
 from spinney.study.settings import ForestSettings
@@ -17,7 +17,7 @@ from tests.connectors.fair4health.made import algorithm, data_set, feature_set, 
 def settings(folder: Path, *algorithms: Any, **more: Any) -> tuple[Sections, Notes]:
     notes = Notes()
     content = mining_model(data_set(feature_set()), *algorithms, **more)
-    return settings_of(read_document(written(folder, content)), notes), notes
+    return settings_of(read_fair4health(written(folder, content)), notes), notes
 
 
 def forest(folder: Path, **parameters: object) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -115,5 +115,5 @@ def test_sizes_that_cannot_be_ours_are_listed(tmp_path: Path, sizes: dict[str, A
 
 def test_a_document_without_a_model_says_nothing_about_the_forest(tmp_path: Path) -> None:
     notes = Notes()
-    assert settings_of(read_document(written(tmp_path, feature_set())), notes) == {}
+    assert settings_of(read_fair4health(written(tmp_path, feature_set())), notes) == {}
     assert notes == Notes()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spinney.connectors.fair4health.notes import Notes, Untranslated
-from spinney.connectors.fair4health.queries import events_of, kind_of
+from spinney.connectors.fair4health.queries import events_of, queried_kind
 from spinney.study.definition import Events
 
 LOINC, ICD = "http://loinc.org", "http://hl7.org/fhir/sid/icd-10"
@@ -79,4 +79,4 @@ def test_a_parameter_that_somebody_else_looks_at_is_passed_over() -> None:
 
 
 def test_the_resource_type_stands_before_the_question_mark() -> None:
-    assert kind_of("/Patient?gender=male") == "Patient"
+    assert queried_kind("/Patient?gender=male") == "Patient"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spinney.connectors.fair4health.documents import read_document
+from spinney.connectors.fair4health.documents import read_fair4health
 from spinney.connectors.fair4health.ranges import Ranges, ranges_of
 from tests.connectors.fair4health.made import DRUGS, STEPS, agent, statistics, written
 
@@ -16,7 +16,7 @@ KEY = DRUGS["fhir_query"], DRUGS["fhir_path"]
 
 
 def ranges(folder: Path, *agents: Any) -> Ranges:
-    return ranges_of(read_document(written(folder, {"dataset_sources": [*agents]})))
+    return ranges_of(read_fair4health(written(folder, {"dataset_sources": [*agents]})))
 
 
 def test_a_range_holds_the_values_of_all_agents_and_zero(tmp_path: Path) -> None:
@@ -35,6 +35,6 @@ def test_a_variable_is_known_by_what_it_asks_because_statistics_call_it_otherwis
 def test_what_is_no_range_is_none(tmp_path: Path, high: Any) -> None:
     if isinstance(high, int) and high > 1:
         (tmp_path / "document.json").write_text(json.dumps(agent(statistics(DRUGS, 0, 7))).replace(" 7", f" {high}"))
-        assert ranges_of(read_document(tmp_path / "document.json")) == {}
+        assert ranges_of(read_fair4health(tmp_path / "document.json")) == {}
     else:
         assert ranges(tmp_path, agent(statistics(DRUGS, 0, high))) == {}

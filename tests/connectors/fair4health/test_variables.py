@@ -8,7 +8,7 @@ import pytest
 
 from spinney.connectors.fair4health.documents import Block
 from spinney.connectors.fair4health.notes import Notes, Untranslated
-from spinney.connectors.fair4health.variables import Variables, is_of_stays, name_of
+from spinney.connectors.fair4health.variables import Variables, is_of_stays, study_name_of
 from spinney.study.settings import Feature, Label
 from tests.connectors.fair4health.made import AGE, CODED, COUNT, GENDER, QUANTITY, READMITTED, outcome, variable
 
@@ -122,9 +122,9 @@ def test_a_label_that_is_no_yes_or_no_is_refused(path: str) -> None:
     [("Heart failure", "heart_failure"), ("30-day risk", "x_30-day_risk"), ("number of  visits", "number_of_visits")],
 )
 def test_names_are_made_for_columns(words: str, name: str) -> None:
-    assert name_of(words) == name
+    assert study_name_of(words) == name
 
 
 @pytest.mark.parametrize("words", ["", "...", "ü" * 99, "a" * 63 + "_b", "-" * 99, "_a._"])
 def test_any_words_make_a_name_that_a_study_takes(words: str) -> None:
-    Label.model_validate({"name": name_of(words)})
+    Label.model_validate({"name": study_name_of(words)})

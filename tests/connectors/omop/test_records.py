@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from spinney.connectors.omop.records import RECORDS, birth, is_midnight, named, release, vocabulary, when
+from spinney.connectors.omop.records import RECORDS, birth, cdm_version, is_midnight, named, vocabulary, when
 from spinney.study.definition import CohortDefinition
 
 
@@ -63,7 +63,7 @@ def test_a_code_is_named_as_studies_name_its_system() -> None:
 
 @pytest.mark.parametrize(("words", "version"), [("v5.4", "5.4"), ("CDM v5.3.1", "5.3"), ("6.0", "6.0"), ("new", None)])
 def test_the_version_is_read_from_what_people_write(words: str, version: str | None) -> None:
-    assert release(words) == version
+    assert cdm_version(words) == version
 
 
 def test_every_kind_is_one_that_a_study_can_ask_for() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from spinney.connectors.opt_out.consents import ConsentList
 from spinney.connectors.opt_out.identifiers import Named
-from spinney.connectors.opt_out.lists import Place, Said
+from spinney.connectors.opt_out.lists import ListContent, Place
 from spinney.connectors.sources import Surroundings
 from spinney.connectors.sources.files import FilesSettings
 from spinney.errors import SourceFailed
@@ -39,7 +39,7 @@ def rule(kind: str, *inner: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": kind, **({"provision": [*inner]} if inner else {}), **more}
 
 
-def read(folder: Path, *resources: Any, zone: str = "UTC", **how: Any) -> Said:
+def read(folder: Path, *resources: Any, zone: str = "UTC", **how: Any) -> ListContent:
     lines = "".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in resources)
     (folder / "Consent.ndjson").write_text(lines)
     settings = ConsentList(source={"kind": "files", "path": folder}, **how)  # type: ignore[arg-type]

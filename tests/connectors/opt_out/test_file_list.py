@@ -11,11 +11,11 @@ import pytest
 
 from spinney.connectors.opt_out.file_list import FileList
 from spinney.connectors.opt_out.identifiers import Named
-from spinney.connectors.opt_out.lists import Place, Said
+from spinney.connectors.opt_out.lists import ListContent, Place
 from spinney.errors import SourceFailed
 
 
-def said(folder: Path, content: str | bytes, name: str = "opt-out.txt", **how: Any) -> Said:
+def said(folder: Path, content: str | bytes, name: str = "opt-out.txt", **how: Any) -> ListContent:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return FileList(path=path, **how).read(Place(folder, datetime.now(UTC)))
@@ -27,7 +27,7 @@ def exact(*values: str, system: str = "") -> frozenset[Named]:
 
 def test_a_text_file_has_an_identifier_per_line(tmp_path: Path) -> None:
     found = said(tmp_path, '\ufeff# those who have said no\r\n1\r\n\r\n  Patient/2 \r\n"3"\r\n2\r\n')
-    assert found == Said(objects=exact("1", "2", "3"), entries=3)
+    assert found == ListContent(objects=exact("1", "2", "3"), entries=3)
 
 
 def test_a_table_has_them_in_a_column(tmp_path: Path) -> None:
@@ -41,11 +41,11 @@ def test_a_list_of_a_system_is_one_of_that_system(tmp_path: Path) -> None:
 
 
 def test_a_list_of_consents_names_those_who_agree(tmp_path: Path) -> None:
-    assert said(tmp_path, "7\n", means="consent") == Said(agrees=exact("7"), entries=1)
+    assert said(tmp_path, "7\n", means="consent") == ListContent(agrees=exact("7"), entries=1)
 
 
 def test_an_empty_file_is_a_list_with_nobody_on_it(tmp_path: Path) -> None:
-    assert said(tmp_path, "# nobody\n") == Said()
+    assert said(tmp_path, "# nobody\n") == ListContent()
 
 
 @pytest.mark.parametrize(

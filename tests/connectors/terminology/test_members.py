@@ -6,36 +6,36 @@ from itertools import combinations, product
 
 import pytest
 
-from spinney.connectors.terminology.members import Members, Unsayable, Words
+from spinney.connectors.terminology.members import CodeWords, Members, Unsayable
 
 ALPHABET = [a + b + c for a, b, c in product("xy", ("", "x", "y"), ("", "x", "y"))]
 
 
-def meant(words: Words) -> set[str]:
+def meant(words: CodeWords) -> set[str]:
     """Of all words of up to five letters, those that it means."""
     every = {"".join(letters) for size in range(6) for letters in product("xy", repeat=size)}
     return {word for word in every if word in words.single or any(word.startswith(one) for one in words.begin)}
 
 
 SETS = [
-    Words(frozenset(single), frozenset(begin))
+    CodeWords(frozenset(single), frozenset(begin))
     for single in ({"x"}, {"xy", "yx"}, ())
     for begin in ((), {"x"}, {"xy", "y"}, {"xyx"})
 ]
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(SETS, 2)))
-def test_sets_add_up_and_overlap_as_their_words_do(one: Words, other: Words) -> None:
+def test_sets_add_up_and_overlap_as_their_words_do(one: CodeWords, other: CodeWords) -> None:
     assert meant(one | other) == meant(one) | meant(other)
     assert meant(one & other) == meant(one) & meant(other)
 
 
 @pytest.mark.parametrize(("one", "other"), list(combinations(SETS, 2)))
-def test_what_is_taken_away_is_gone_or_can_not_be_said(one: Words, other: Words) -> None:
+def test_what_is_taken_away_is_gone_or_can_not_be_said(one: CodeWords, other: CodeWords) -> None:
     try:
         left = one.minus(other)
     except Unsayable:
-        assert any(meant(Words(begin=frozenset([begin]))) - meant(other) for begin in one.begin)
+        assert any(meant(CodeWords(begin=frozenset([begin]))) - meant(other) for begin in one.begin)
         assert meant(one) & meant(other)
     else:
         assert meant(left) == meant(one) - meant(other)

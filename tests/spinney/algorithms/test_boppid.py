@@ -14,7 +14,7 @@ from spinney.choice.metrics import auroc
 from spinney.errors import Refused, TreeRefused
 from spinney.federation.forest_site import rounding_of
 from spinney.federation.messages import GrownForest
-from spinney.forest.codec import Limits
+from spinney.forest.codec import TreeLimits
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.rows.parts import Part
@@ -133,7 +133,7 @@ def test_packed_stumps_come_out_as_they_went_in():
     wood = boppid()
     people = cohort(wood)
     mine, rounding = boosted(people, wood), rounding_of(wood, people)
-    again = Boosted.unpack(mine.pack(rounding), rounding, Limits(trees=12, depth=1))
+    again = Boosted.unpack(mine.pack(rounding), rounding, TreeLimits(trees=12, depth=1))
     assert again.stumps.digests == mine.stumps.digests
     assert again.alphas == pytest.approx(mine.alphas, abs=5e-4)
 
@@ -144,7 +144,7 @@ def test_damaged_weights_are_refused(damage):
     people = cohort(wood)
     rounding = rounding_of(wood, people)
     with pytest.raises(TreeRefused):
-        Boosted.unpack(damage(boosted(people, wood).pack(rounding)), rounding, Limits(trees=12, depth=1))
+        Boosted.unpack(damage(boosted(people, wood).pack(rounding)), rounding, TreeLimits(trees=12, depth=1))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -38,4 +38,4 @@ def test_what_is_known_stays_and_what_was_never_measured_is_not_counted() -> Non
     found = attributes.rebuilt(forest, X, y, hidden)
     assert np.array_equal(found[:, 1:], X[:, 1:], equal_nan=True)
     assert not np.isnan(found[:, 0]).any()
-    assert np.all(attributes.told(forest, X[:, 2:3].repeat(5, axis=1), y) == 0)
+    assert np.all(attributes.share_told(forest, X[:, 2:3].repeat(5, axis=1), y) == 0)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from spinney.choice.model import FederatedForest
-from spinney.choice.saved import ModelRefused, Words, read_words, restore, save
+from spinney.choice.saved import ModelDescription, ModelRefused, read_words, restore, save
 from spinney.errors import TreeRefused
 from tests.spinney.in_process import Wood, cohorts, study
 
@@ -22,11 +22,11 @@ def model() -> FederatedForest:
 
 
 @pytest.fixture(scope="module")
-def saved(model: FederatedForest) -> tuple[Words, bytes]:
+def saved(model: FederatedForest) -> tuple[ModelDescription, bytes]:
     return save(model, study().privacy.probability_precision)
 
 
-def test_what_opens_gives_the_answers_of_what_was_saved(model: FederatedForest, saved: tuple[Words, bytes]):
+def test_what_opens_gives_the_answers_of_what_was_saved(model: FederatedForest, saved: tuple[ModelDescription, bytes]):
     again = restore(read_words(saved[0].model_dump_json().encode()), saved[1])
     rows = pd.DataFrame(np.random.default_rng(1).random((50, 4)), columns=model.feature_names_in_)
     assert again.digest == model.digest
@@ -43,7 +43,7 @@ def test_what_opens_gives_the_answers_of_what_was_saved(model: FederatedForest, 
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_word_that_was_changed_is_noticed(saved: tuple[Words, bytes], change: dict):
+def test_a_word_that_was_changed_is_noticed(saved: tuple[ModelDescription, bytes], change: dict):
     plain = saved[0].model_dump(mode="json")
     name, value = next(iter(change.items()))
     turned = [*plain[name][1:], plain[name][0] + plain[name][0]] if value == "turned" else value
@@ -51,12 +51,12 @@ def test_a_word_that_was_changed_is_noticed(saved: tuple[Words, bytes], change: 
         restore(read_words(json.dumps({**plain, name: turned}).encode()), saved[1])
 
 
-def test_trees_are_checked_as_if_another_house_had_sent_them(saved: tuple[Words, bytes]):
+def test_trees_are_checked_as_if_another_house_had_sent_them(saved: tuple[ModelDescription, bytes]):
     with pytest.raises(TreeRefused):
         restore(saved[0], saved[1][:-3])
 
 
-def test_another_number_of_trees_than_described_is_refused(saved: tuple[Words, bytes]):
+def test_another_number_of_trees_than_described_is_refused(saved: tuple[ModelDescription, bytes]):
     words = saved[0].model_copy(update={"owners": saved[0].owners[1:], "weights": saved[0].weights[1:]})
     with pytest.raises(ModelRefused, match="trees are described and"):
         restore(words, saved[1])
@@ -67,7 +67,7 @@ def test_another_number_of_trees_than_described_is_refused(saved: tuple[Words, b
     [({"weights": []}, "no saved model"), ({"threshold": "high"}, "threshold"), ({"more": 1}, "more")],
 )
 def test_words_that_are_no_model_s_are_refused_by_their_place_and_not_quoted(
-    saved: tuple[Words, bytes], change: dict, place: str
+    saved: tuple[ModelDescription, bytes], change: dict, place: str
 ):
     text = json.dumps({**saved[0].model_dump(mode="json"), **change}).encode()
     with pytest.raises(ModelRefused, match=place) as refusal:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spinney.cohort.objections import Judge, Objections, pull_objections
+from spinney.cohort.objections import ObjectionJudge, Objections, pull_objections
 from spinney.connectors.opt_out.identifiers import Named
 from spinney.errors import SourceFailed
 from spinney.study.study import Study
@@ -87,14 +87,14 @@ def test_a_study_that_wants_a_yes_is_stopped_where_no_list_says_who_agrees(tmp_p
 
 
 def test_only_those_who_agree_and_do_not_object_take_part_where_the_study_wants_a_yes() -> None:
-    judge = Judge(Objections(objects=own("bob"), agrees=own("ann", "bob"), required=True))
+    judge = ObjectionJudge(Objections(objects=own("bob"), agrees=own("ann", "bob"), required=True))
     assert [judge.out(who) for who in ("ann", "bob", "cy", "cy", "Patient/cy")] == [False, True, True, True, True]
     counts = judge.counts
     assert (counts.objecting, counts.unasked, counts.agreed, counts.unmatched) == (1, 1, 2, 0)
 
 
 def test_a_patient_whom_the_source_does_not_describe_is_left_out_where_others_are_looked_up() -> None:
-    judge = Judge(Objections(objects=frozenset({Named("urn:mrn", "digits", "943476")})))
+    judge = ObjectionJudge(Objections(objects=frozenset({Named("urn:mrn", "digits", "943476")})))
     judge.describe("ann", [("urn:mrn", "943 476")])
     judge.describe("bob", [("urn:other", "943 476")])
     assert [judge.out(who) for who in ("ann", "bob", "zoe")] == [True, False, True]

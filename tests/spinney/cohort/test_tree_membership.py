@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from spinney.cohort.encoded import read_encoded
 from spinney.cohort.tree_membership import forget_grown, unseen_by
-from spinney.cohort.vault import Vault, digest_of
+from spinney.cohort.vault import Vault, table_digest
 from spinney.rows.parts import Part
 from spinney.storage.private import private_folder
 from tests.federations import breast_study
@@ -35,7 +35,7 @@ def test_with_a_new_key_of_the_vault_own_trees_have_no_say_instead_of_one_on_pat
     own = [tree for tree, owner in zip(model.forest_.digests, model.owners_, strict=True) if owner == "ash"]
     table = vault.read(first.cohort)
     renamed = table.set_column(0, "patient", vault.pseudonyms(table["patient"]))
-    cohort = first.cohort.model_copy(update={"path": vault.folder / "renamed.parquet", "digest": digest_of(renamed)})
+    cohort = first.cohort.model_copy(update={"path": vault.folder / "renamed.parquet", "digest": table_digest(renamed)})
     pq.write_table(renamed, cohort.path)
     assert not unseen_by(vault, "breast", own, cohort).any()
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spinney.cohort.vault import Vault, digest_of
+from spinney.cohort.vault import Vault, table_digest
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import RoundState
@@ -83,8 +83,8 @@ def test_another_value_is_another_digest(tmp_path: Path, column: str) -> None:
 
 
 def test_a_missing_value_is_not_a_zero_and_words_do_not_run_together() -> None:
-    assert digest_of(pa.table({"x": [0.0]})) != digest_of(pa.table({"x": pa.array([None], pa.float64())}))
-    assert digest_of(pa.table({"x": ["ab", "c"]})) != digest_of(pa.table({"x": ["a", "bc"]}))
+    assert table_digest(pa.table({"x": [0.0]})) != table_digest(pa.table({"x": pa.array([None], pa.float64())}))
+    assert table_digest(pa.table({"x": ["ab", "c"]})) != table_digest(pa.table({"x": ["a", "bc"]}))
 
 
 def test_nan_and_null_and_both_zeros_are_the_same(tmp_path: Path) -> None:

@@ -10,24 +10,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spinney.cohort.objections import Judge, Objections
+from spinney.cohort.objections import ObjectionJudge, Objections
 from spinney.cohort.without import without_objectors
 from spinney.connectors.opt_out.identifiers import Named
 from spinney.connectors.sources import Pulled
 from spinney.errors import SourceFailed
 
 
-def judge(*names: str, system: str = "") -> Judge:
-    return Judge(Objections(objects=frozenset(Named(system, "exact", name) for name in names)))
+def judge(*names: str, system: str = "") -> ObjectionJudge:
+    return ObjectionJudge(Objections(objects=frozenset(Named(system, "exact", name) for name in names)))
 
 
-def without(folder: Path, pulled: Pulled, of: Judge, patient: str | None = "patient") -> Pulled:
+def without(folder: Path, pulled: Pulled, of: ObjectionJudge, patient: str | None = "patient") -> Pulled:
     work = folder / "work"
     work.mkdir(exist_ok=True)
     return without_objectors(pulled, of, patient, folder / "vault", work)
 
 
-def lines_left(folder: Path, kind: str, lines: list[Any], of: Judge) -> list[str]:
+def lines_left(folder: Path, kind: str, lines: list[Any], of: ObjectionJudge) -> list[str]:
     path = folder / f"{kind}.ndjson"
     texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
     path.write_text("".join(f"{one}\n" for one in texts))

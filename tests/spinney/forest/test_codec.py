@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.errors import TreeRefused
-from spinney.forest.codec import HEADER, MAGIC, VERSION, Limits, grid_digest, pack_forest, unpack_forest
+from spinney.forest.codec import HEADER, MAGIC, VERSION, TreeLimits, grid_digest, pack_forest, unpack_forest
 from spinney.forest.export import Rounding
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
@@ -21,7 +21,7 @@ from spinney.study.settings import ForestSettings
 GRID = Rounding(np.array([1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]), 0.01)
 COARSE = Rounding(np.array([0.5]), 0.23)
 WIDE = Rounding(np.full(300, 1 / 1000), 0.001)
-LIMITS = Limits(trees=50, depth=8, nodes=20_000)
+LIMITS = TreeLimits(trees=50, depth=8, nodes=20_000)
 TREES, NODES, CODES = slice(7, 11), slice(11, 15), HEADER.size
 
 
@@ -275,19 +275,19 @@ def test_a_chain_just_within_the_limit_passes():
 def test_a_tree_with_more_leaves_than_the_study_allows_is_refused():
     forest = join_forests([random_forest(GRID, 3, trees=1, depth=3, density=1.0), random_forest(GRID, 4, 1, 4, 1.0)])
     data = pack_forest(forest, GRID)
-    assert len(unpack_forest(data, GRID, Limits(trees=2, depth=8, leaves=16))) == 2
+    assert len(unpack_forest(data, GRID, TreeLimits(trees=2, depth=8, leaves=16))) == 2
     with pytest.raises(TreeRefused, match="a tree has 16 leaves; the study allows 15"):
-        unpack_forest(data, GRID, Limits(trees=2, depth=8, leaves=15))
+        unpack_forest(data, GRID, TreeLimits(trees=2, depth=8, leaves=15))
 
 
 def test_a_study_s_limits_let_its_own_fullest_forest_pass_and_nothing_beyond():
-    limits = Limits.of(ForestSettings(trees=3, max_depth=5))
-    assert limits == Limits(trees=3, depth=5, nodes=3 * 63, leaves=32)
+    limits = TreeLimits.of(ForestSettings(trees=3, max_depth=5))
+    assert limits == TreeLimits(trees=3, depth=5, nodes=3 * 63, leaves=32)
     assert len(unpack_forest(pack_forest(random_forest(GRID, 5, 3, 5, 1.0), GRID), GRID, limits)) == 3
     for trees, depth in ((4, 4), (1, 6)):
         with pytest.raises(TreeRefused):
             unpack_forest(pack_forest(random_forest(GRID, 5, trees, depth, 1.0), GRID), GRID, limits)
-    assert Limits.of(ForestSettings(trees=3, max_depth=5, max_leaves=9)).nodes == 3 * 17
+    assert TreeLimits.of(ForestSettings(trees=3, max_depth=5, max_leaves=9)).nodes == 3 * 17
 
 
 @pytest.mark.parametrize("column", range(len(GRID.steps)))
@@ -296,7 +296,7 @@ def test_every_threshold_code_that_passes_is_an_ordinary_number_within_the_range
     codes = range(most + 1)
     stumps = len(codes)
     data = crafted([1, 0, 0] * stumps, [column] * stumps, [0] * stumps, codes, [0, 9] * stumps, stumps, 3 * stumps)
-    thresholds = unpack_forest(data, GRID, Limits(trees=stumps, depth=1)).threshold[::3]
+    thresholds = unpack_forest(data, GRID, TreeLimits(trees=stumps, depth=1)).threshold[::3]
     assert np.array_equal(thresholds, np.arange(most + 1) * GRID.steps[column])
     assert thresholds[1:].min() > 1e-6
     assert thresholds.max() <= 1.2  # the grid may overhang the range by half a step
@@ -332,7 +332,7 @@ def peak_of_decoding(data, limits):
 
 
 def test_a_small_message_with_a_huge_header_allocates_next_to_nothing():
-    limits = Limits(trees=100, depth=32)
+    limits = TreeLimits(trees=100, depth=32)
     data = message(100, limits.nodes, bytes(1000))
     assert peak_of_decoding(data, limits) < 1 << 20
 
@@ -345,21 +345,21 @@ def test_a_zip_bomb_stops_where_the_header_says():
 
 @pytest.mark.parametrize("depth", [8, 32])
 def test_a_bomb_of_the_allowed_size_stays_within_the_declared_memory(depth):
-    limits = Limits(trees=100, depth=depth, nodes=1_000_000)
+    limits = TreeLimits(trees=100, depth=depth, nodes=1_000_000)
     data = bomb(100, limits.nodes)
     assert len(data) < limits.nodes / 100
     assert peak_of_decoding(data, limits) < limits.memory_bytes
 
 
 def test_of_trees_that_are_too_deep_only_the_shape_is_ever_in_memory():
-    limits = Limits(trees=100, depth=12, nodes=1_000_000)
+    limits = TreeLimits(trees=100, depth=12, nodes=1_000_000)
     assert peak_of_decoding(bomb(100, limits.nodes), limits) < 8 * limits.nodes  # all of it takes five times as much
 
 
 def test_an_honest_forest_of_the_allowed_size_stays_within_the_declared_memory():
     forest = random_forest(GRID, 5, trees=40, density=1.0)
     data = pack_forest(forest, GRID)
-    limits = Limits(trees=40, depth=8, nodes=len(forest.feature))
+    limits = TreeLimits(trees=40, depth=8, nodes=len(forest.feature))
     tracemalloc.start()
     unpack_forest(data, GRID, limits)
     peak = tracemalloc.get_traced_memory()[1]

@@ -174,7 +174,7 @@ def test_every_leaf_that_arrives_holds_the_floor_of_distinct_patients(floor):
     X, y, patients = several_rows_each()
     grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=5), 1)
     forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=GRID)
-    arrived = codec.unpack_forest(codec.pack_forest(forest, GRID), GRID, codec.Limits(trees=12, depth=12))
+    arrived = codec.unpack_forest(codec.pack_forest(forest, GRID), GRID, codec.TreeLimits(trees=12, depth=12))
     walker = Walker(arrived, COLUMNS)
     assert fewest_patients(walker.leaves, [tree.feature for tree in arrived], X, patients, grown.drawn) >= floor
     assert len(arrived.feature) > 12

@@ -19,13 +19,16 @@ from spinney.federation.messages import (
     Lent,
     MaskedCounts,
     MaskedMeans,
+    MaskedReals,
     OwnWeights,
     PlainCounts,
     PlainMeans,
+    PlainReals,
     ReleasedSeed,
     Resumed,
     RingMeans,
     RingPackets,
+    RingReals,
     Signature,
     Verdict,
 )
@@ -94,6 +97,21 @@ def _(reply: RingMeans, study: Study) -> None:
     _require(study.privacy.secure_sum == "ring", "the study's secure sum")
     _require(reply.means.shape == (len(columns_of(study.features)),), "one number per column of the study")
     _require_means(reply.means)
+
+
+@check_message.register
+def _(reply: MaskedReals, study: Study) -> None:
+    _require_reals(reply.counts, np.uint64, "masked", study)
+
+
+@check_message.register
+def _(reply: PlainReals, study: Study) -> None:
+    _require_reals(reply.counts, np.int64, "trusted-third-party", study)
+
+
+@check_message.register
+def _(reply: RingReals, study: Study) -> None:
+    _require_reals(reply.counts, np.int64, "ring", study)
 
 
 @check_message.register
@@ -198,6 +216,12 @@ def _require_means(means: NDArray[np.float64]) -> None:
 def _require_two_per_column(counts: NDArray[np.generic], dtype: type[np.generic], study: Study) -> None:
     columns = len(columns_of(study.features))
     _require(counts.dtype == dtype and counts.shape == (columns, 2), "known rows and sum of every column")
+
+
+def _require_reals(counts: NDArray[np.generic], dtype: type[np.generic], mode: str, study: Study) -> None:
+    _require("add" in ALGORITHMS[study.algorithm.name].site_part.steps, "an algorithm that sums real numbers")
+    _require(study.privacy.secure_sum == mode, "the study's secure sum")
+    _require(counts.dtype == dtype and counts.ndim == 2 and counts.shape[1] == 1, "one number per row")
 
 
 def _require_parcel(parcel: Parcel) -> None:

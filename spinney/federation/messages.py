@@ -273,6 +273,58 @@ class OwnWeights(Message):
 
 
 @dataclass(frozen=True)
+class AddOrder(Message):
+    """To a site: tell what your rows add to these real numbers, hidden among these participants.
+
+    Algorithms derive orders with more in them. Whoever is told otherwise must not add up with the others, so what
+    decides the numbers belongs into `about`.
+    """
+
+    subject: str  # opened once per round
+    mode: str
+    attempt: int
+    participants: tuple[str, ...]
+    most: int  # rows of all participants, by which the numbers are written
+    packets: tuple[Parcel, ...]  # in a ring: what the neighbour before has passed on
+
+    @property
+    def about(self) -> str:
+        """What the masks are bound to."""
+        return f"{self.subject} over {self.most} rows"
+
+
+@dataclass(frozen=True)
+class MaskedReals(Message):
+    """From a site: real numbers in fixed point, that nobody can read alone."""
+
+    counts: NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class PlainReals(Message):
+    """From a site to a trusted third party: real numbers in fixed point."""
+
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RingReals(Message):
+    """From the first site of a ring, at its end: real numbers in fixed point, summed over all sites."""
+
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OpenedSum:
+    """How a sum was opened. Each participant of a masked one can open it again, and knows by its roll that it is it."""
+
+    subject: str
+    hidden: NDArray[np.uint64]  # participants x numbers: everybody's answer; of no size where nothing was masked
+    seeds: tuple[bytes, ...]
+    total: NDArray[np.int64]  # where nothing was masked
+
+
+@dataclass(frozen=True)
 class Weights(Message):
     """To a site: the round's trees and their common weights, rounded; who is like whom. The end of the round."""
 

@@ -5,8 +5,9 @@ A house keeps what belongs to one sum under a prefix in its memory, so that one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 from numpy.typing import NDArray
@@ -15,11 +16,14 @@ from spinney.errors import Refused, RoundVoid
 from spinney.federation import secure_sum
 from spinney.federation.gathering import ask
 from spinney.federation.messages import (
+    AddOrder,
     FillOrder,
     MaskedCounts,
     MaskedMeans,
+    MaskedReals,
     PlainCounts,
     PlainMeans,
+    PlainReals,
     ReleasedSeed,
     ReleaseOrder,
     ScoreOrder,
@@ -29,8 +33,9 @@ from spinney.federation.messages import (
 from spinney.federation.seam import Card, Federation, SiteContext
 from spinney.federation.secure_sum import Binding, Counts, Noisy, Roll
 
-Order = TypeVar("Order", ScoreOrder, FillOrder)
-Summand = MaskedCounts | PlainCounts | MaskedMeans | PlainMeans
+Order = TypeVar("Order", ScoreOrder, FillOrder, AddOrder)
+Masked = MaskedCounts | MaskedMeans | MaskedReals
+Summand = Masked | PlainCounts | PlainMeans | PlainReals
 ANSWERED_BEFORE = "this was asked before, and the answer was another: the two would tell what is hidden"
 
 
@@ -38,7 +43,7 @@ ANSWERED_BEFORE = "this was asked before, and the answer was another: the two wo
 # A site's half
 
 
-def check_order(house: SiteContext, order: ScoreOrder | FillOrder) -> dict[str, Card]:
+def check_order(house: SiteContext, order: ScoreOrder | FillOrder | AddOrder) -> dict[str, Card]:
     """The participants' keys and features. Refuses a sum that is not the study's, or of too few or unknown sites."""
     wanted = house.study.privacy.secure_sum
     if order.mode != wanted:
@@ -125,10 +130,11 @@ class Subject:
     together: int  # rows that are added up
     bits: int = secure_sum.ALL_BITS
     alone: Callable[[str], int] | None = None  # rows behind them that only this site has
+    across: int = 2  # numbers per row
 
     def shape(self, site: str) -> tuple[int, int]:
         """Of a site's answer."""
-        return self.together + (self.alone(site) if self.alone else 0), 2
+        return self.together + (self.alone(site) if self.alone else 0), self.across
 
 
 @dataclass(frozen=True)
@@ -138,24 +144,27 @@ class Opened(Generic[Order]):
     order: Order
     total: Counts
     alone: Mapping[str, Counts]  # of each site what was not added up
+    answers: Mapping[str, Noisy]
+    seeds: Mapping[str, bytes]
 
 
 def masked_total(
     federation: Federation,
     study_digest: str,
     steps: tuple[str, str, str],
-    kind: type[MaskedCounts] | type[MaskedMeans],
+    kind: type[MaskedCounts] | type[MaskedMeans] | type[MaskedReals],
     next_order: Callable[[int], Order],
     subject: Callable[[Order], Subject],
+    attempts: Iterator[int] | None = None,
 ) -> Opened[Order]:
     """Ask until everybody who was asked has answered and signed; only then may the sum be opened.
 
     `steps` are those to ask, to sign and to release. Every turn loses a site or ends, because who doesn't answer as
-    asked is out of the round.
+    asked is out of the round. Where the same steps serve several sums, all of them count on with their `attempts`.
     """
-    attempt, (asking, signing, releasing) = 0, steps
+    attempts, (asking, signing, releasing) = attempts or count(1), steps
     while True:
-        attempt += 1
+        attempt = next(attempts)
         order = next_order(attempt)
         members: tuple[str, ...] = order.participants
         what = subject(order)
@@ -170,7 +179,8 @@ def masked_total(
         if not {*members} <= {*federation.sites}:
             continue
         released = _released(federation, binding, signatures, what, (releasing, attempt))
-        return Opened(order, *_opened(cells, released, binding, what))
+        seeds = {site: reply.seed for site, reply in released.items()}
+        return Opened(order, *_opened(cells, released, binding, what), cells, seeds)
 
 
 def well_formed(

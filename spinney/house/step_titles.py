@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from spinney.federation.messages import (
+    AddOrder,
     CheckOrder,
     EnrolOrder,
     FillOrder,
@@ -86,6 +87,11 @@ def _(order: ReleaseOrder, study: Study) -> str:  # noqa: ARG001
 @_words.register
 def _(order: RingOrder, study: Study) -> str:  # noqa: ARG001
     return f"add to {len(order.packets)} sums and pass them on"
+
+
+@_words.register
+def _(order: AddOrder, study: Study) -> str:  # noqa: ARG001
+    return f"add to the {order.subject} of {len(order.participants)} sites"
 
 
 @_words.register

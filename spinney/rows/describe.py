@@ -26,7 +26,7 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
             f"{people} training patients are fewer than the study's smallest cohort of {privacy.smallest_cohort}"
         )
     known = np.count_nonzero(~np.isnan(cohort.X), axis=0)
-    enough = _patients_known(cohort) >= privacy.smallest_cohort
+    enough = patients_known(cohort) >= privacy.smallest_cohort
     total = np.nansum(cohort.X, axis=0, dtype=np.float64)
     mean = np.divide(total, known, out=np.full(len(known), np.nan), where=enough)
     mean = _without_small_cells(mean, cohort, privacy.smallest_leaf)
@@ -49,7 +49,7 @@ def _without_small_cells(mean: NDArray[np.float64], cohort: Cohort, fewest: int)
             continue
         values = cohort.X[:, columns]
         if len(columns) == 1:
-            common, patients = _most_common(values[:, 0], cohort.patients)
+            common, patients = most_common(values[:, 0], cohort.patients)
             if patients < fewest:
                 told[columns] = common
         else:
@@ -60,7 +60,7 @@ def _without_small_cells(mean: NDArray[np.float64], cohort: Cohort, fewest: int)
     return told
 
 
-def _most_common(values: NDArray[np.float32], patients: NDArray[np.int64]) -> tuple[float, int]:
+def most_common(values: NDArray[np.float32], patients: NDArray[np.int64]) -> tuple[float, int]:
     """The value of most rows, and how many patients have another one."""
     known = ~np.isnan(values)
     found, counts = np.unique(values[known], return_counts=True)
@@ -68,7 +68,7 @@ def _most_common(values: NDArray[np.float32], patients: NDArray[np.int64]) -> tu
     return float(common), len(np.unique(patients[known & (values != common)]))
 
 
-def _patients_known(cohort: Cohort) -> NDArray[np.int64]:
+def patients_known(cohort: Cohort) -> NDArray[np.int64]:
     """Patients with a value in each column; many values of one patient tell about that patient."""
     return np.array([len(np.unique(cohort.patients[~np.isnan(column)])) for column in cohort.X.T])
 

@@ -19,6 +19,7 @@ from spinney.house import encoding as wire
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.study.study import Study
 from spinney.trial.simulate import InProcess, simulate
+from tests.spinney.federation.adding import exchanged
 
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
 ROUNDS = (
@@ -86,7 +87,7 @@ def messages() -> dict[str, Message]:
     """One real message of every kind, by kind."""
     sent = [message for algorithm in ROUNDS for message in through_the_wire(wood(*algorithm))[1]]
     inner = [message.manifest for message in sent if isinstance(message, Weights)]
-    return {type(message).__name__: message for message in [*sent, *inner]}
+    return {type(message).__name__: message for message in [*sent, *inner, *exchanged()]}
 
 
 DESCRIPTION = Description(40, np.array([0.5, -0.0, np.nan]), np.array([True, False, True]), b"k" * 32, b"s" * 64)

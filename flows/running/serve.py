@@ -6,13 +6,17 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
+from uuid import UUID
 
+from prefect.client.schemas.objects import FlowRun
 from prefect.deployments.runner import RunnerDeployment
+from prefect.flows import Flow
 from prefect.runner import Runner
 
 from spinney.errors import SpinneyError
 from spinney.flows.running.alerts import set_up
+from spinney.flows.running.fixed import fix_flow, flow_of
 from spinney.flows.running.janitor import sweep
 from spinney.flows.running.plan import PrefectAway, ServedHouse, apply_plan, planned, server
 from spinney.flows.served import serve_houses
@@ -57,8 +61,25 @@ async def _run(house: ServedHouse, deployments: Iterable[RunnerDeployment]) -> N
     await runner.start()
 
 
+async def _of_this_house(run: FlowRun) -> Flow[..., Any]:
+    return flow_of(run.deployment_id)
+
+
 class Polite(Runner):
-    """Ends its runs and then itself when it is told to; Prefect's own handler never awaits its stop."""
+    """Runs the flows that it was given, and no others that deployments were changed to.
+
+    Ends its runs and then itself when it is told to; Prefect's own handler never awaits its stop.
+    """
+
+    async def aadd_deployment(self, deployment: RunnerDeployment) -> UUID:
+        known = await super().aadd_deployment(deployment)
+        fix_flow(known, str(deployment.entrypoint))
+        return known
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._hook_runner._resolve_flow = _of_this_house  # else the deployment's steps are run in this very process
+        return self
 
     async def start(self, *args: Any, **kwargs: Any) -> None:
         self._home = asyncio.get_running_loop()

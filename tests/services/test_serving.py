@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
+from prefect.client.schemas.objects import FlowRun
 
 from spinney.demo.federation import Village
 from spinney.house.audit import Audit
@@ -107,10 +108,10 @@ def test_a_house_is_served_once(prefect_server: PrefectServer, tmp_path: Path):
     assert "pine is served already; stop the other process first" in answer.output
 
 
-def test_whoever_reaches_the_api_can_ask_for_a_run_but_not_for_other_settings(
+def test_whoever_reaches_the_api_can_ask_for_a_run_but_not_for_other_settings_or_other_code(
     prefect_server: PrefectServer, tmp_path: Path
 ):
-    village = village_of("rowan", tmp_path, LONG)
+    village, planted = village_of("rowan", tmp_path, LONG), tmp_path / "planted"
     foreign = village.site_file("rowan").parent.parent / "foreign.yaml"
     foreign.write_text("name: rowan\nsource: {kind: fhir-rest, base_url: 'http://127.0.0.1:9/fhir'}\n")
     with served(prefect_server, village, "rowan") as serving, prefect_server.client() as client:
@@ -120,14 +121,22 @@ def test_whoever_reaches_the_api_can_ask_for_a_run_but_not_for_other_settings(
             run = {"state": {"type": "SCHEDULED"}, "parameters": {"run": form}}
             return httpx.post(f"{prefect_server.api}/deployments/{deployment.id}/create_flow_run", json=run)
 
+        def ended(site: str) -> FlowRun:
+            run = wait_until(lambda: asked(site=site).json().get("id"), PATIENCE)  # while it applies, Prefect is busy
+            return await_state(UUID(run), lambda run: run.state.is_final(), lambda: serving.log)
+
         assert asked(site="rowan", file=str(foreign)).status_code == 409, "no such field in the form"
-        run = UUID(asked(site="../foreign.yaml").json()["id"])
-        ended = await_state(run, lambda run: run.state.is_final(), lambda: serving.log)
-    assert ended.state.is_failed()
-    assert "name one site that is served here: rowan" in ended.state.message
+        refused = [ended("../foreign.yaml")]
+        step = {"prefect.deployments.steps.run_shell_script": {"script": f"touch {planted}"}}
+        foreign.with_suffix(".py").write_text(f"open({str(planted)!r}, 'w')")
+        changed = {"pull_steps": [step], "entrypoint": f"{foreign.with_suffix('.py')}:site_check"}
+        assert httpx.patch(f"{prefect_server.api}/deployments/{deployment.id}", json=changed).is_success
+        refused.append(ended("foreign"))
+    assert ["name one site that is served here: rowan" in run.state.message for run in refused] == [True, True]
+    assert not planted.exists(), "what a run does is fixed by who serves it"
     words = [line.entry.words for line in Audit(village.home("rowan") / "audit.jsonl").lines()]
     assert [word for word in words if "which is not served here" in word] == [
-        "A run asked for the site '../foreign.yaml', which is not served here."
+        f"A run asked for the site {name!r}, which is not served here." for name in ("../foreign.yaml", "foreign")
     ]
 
 

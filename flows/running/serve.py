@@ -6,13 +6,14 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments.runner import RunnerDeployment
 from prefect.flows import Flow
 from prefect.runner import Runner
+from prefect.runner._hook_runner import HookRunner
 
 from spinney.errors import SpinneyError
 from spinney.flows.running.alerts import set_up
@@ -78,7 +79,8 @@ class Polite(Runner):
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
-        self._hook_runner._resolve_flow = _of_this_house  # else the deployment's steps are run in this very process
+        hooks = cast(HookRunner, self._hook_runner)
+        hooks._resolve_flow = _of_this_house  # else the deployment's steps are run in this very process
         return self
 
     async def start(self, *args: Any, **kwargs: Any) -> None:

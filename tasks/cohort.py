@@ -48,7 +48,7 @@ def check_cohort(site: SiteSettings, study: Study, pulled: PullResult) -> CheckR
     log = get_run_logger()
     for failed in checked.quality.failures("warning"):
         log.warning("%s: %d of %d fail", failed.rule, failed.failed, failed.checked)
-    for line in checked.drift.warnings if checked.drift else ():
+    for line in (*checked.notes, *(checked.drift.warnings if checked.drift else ())):
         log.warning(line)
     return checked
 

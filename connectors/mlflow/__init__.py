@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from spinney.choice.evidence import evidence_of, headline
 from spinney.choice.outcome import Outcome
 from spinney.choice.saved import ModelDescription
+from spinney.connectors.mlflow.addresses import moved_from, readdress
 from spinney.connectors.mlflow.card import card, fair
 from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without_house
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
@@ -86,7 +88,18 @@ class Registry:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
         self._database = None if settings.tracking else self.folder / "mlflow.db"
         artifacts = None if settings.tracking else self.folder / "artifacts"
+        if self._database and artifacts:
+            self._settle_in(self._database, artifacts)
         self.store = ModelStore(settings.tracking or f"sqlite:///{self._database}", artifacts)
+
+    def _settle_in(self, database: Path, artifacts: Path) -> None:
+        """A home that was moved brings a database along that still speaks of where it was."""
+        try:
+            if moved_from(database, artifacts):
+                with locked(self.folder):
+                    readdress(database, artifacts)
+        except sqlite3.Error as error:
+            raise RegistryFailed(f"{database} can't be used ({error}); restore it from the house's backup") from None
 
     def name_of(self, study: str) -> str:
         """What a study's model is called in MLflow."""
@@ -313,7 +326,10 @@ class Registry:
 
     def _json(self, version: Version, path: str) -> dict[str, Any]:
         with self.store.files(version, path) as file:
-            found: dict[str, Any] = json.loads(file.read_bytes())
+            try:
+                found: dict[str, Any] = json.loads(file.read_bytes())
+            except ValueError:
+                raise RegistryFailed(f"{path} of {version} is damaged; restore its backup, or roll back") from None
         return found
 
 

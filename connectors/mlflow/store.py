@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from spinney.connectors.mlflow.lineage import PREFIX
 from spinney.errors import SpinneyError
-from spinney.storage.files import DiskFull, installation_folder, write_whole
+from spinney.storage.files import DiskFull, installation_folder, sync_folder, sync_tree, write_whole
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 MODEL = "model"
+HEALS = frozenset({"TEMPORARILY_UNAVAILABLE", "INTERNAL_ERROR", "REQUEST_LIMIT_EXCEEDED"})
 KEY = f"{PREFIX}key"
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -43,6 +44,10 @@ QUIET = {
 
 class RegistryFailed(SpinneyError):
     """The registry did not do what it was asked; the message says what to do."""
+
+    def __init__(self, words: str, *, transient: bool = False) -> None:
+        self.transient = transient  # the same may succeed in a while: a server that is away, a database in use
+        super().__init__(words)
 
 
 def quiet_mlflow() -> Any:
@@ -147,8 +152,9 @@ def explained(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         try:
             return work(*arguments, **named)
         except MlflowException as error:
-            first = str(error).strip().splitlines()[0][:300]
-            raise RegistryFailed(f"MLflow refuses: {first}; see `registry` in site.yaml, then try again") from None
+            first, heals = str(error).strip().splitlines()[0][:300], error.error_code in HEALS
+            words = f"MLflow refuses: {first}; see `registry` in site.yaml, then try again"
+            raise RegistryFailed(words, transient=heals) from None
 
     return done
 
@@ -190,6 +196,9 @@ class ModelStore:
         run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
         self.client.log_artifacts(run.info.run_id, str(files))
         self._log(run.info.run_id, figures)
+        if self._artifacts is not None:  # a version must not outlive its files in a power cut
+            sync_tree(self._artifacts / run.info.run_id)
+            sync_folder(self._artifacts)
         self.client.set_terminated(run.info.run_id)
         self._ensure_registered(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
@@ -204,8 +213,8 @@ class ModelStore:
             try:
                 there = self.client.download_artifacts(version.run, path, None if self._artifacts else copy)
             except (OSError, MlflowException):
-                advice = "restore its backup, or roll back"
-                raise RegistryFailed(f"{path} of {version} is not in {self.tracking} any more; {advice}") from None
+                words = f"{path} of {version} is not in {self.tracking} any more; restore its backup, or roll back"
+                raise RegistryFailed(words, transient=self._artifacts is None) from None
             yield Path(there)
 
     @explained

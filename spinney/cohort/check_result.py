@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spinney.cohort.accepted import Accepted
 from spinney.cohort.attrition import Division
-from spinney.cohort.drift import Drift, drift, last_cohort
+from spinney.cohort.drift import Drift, cohorts_before, drift
 from spinney.cohort.gaps import gaps
 from spinney.cohort.quality_docs import write_docs
 from spinney.cohort.vault import Vault
@@ -23,6 +23,7 @@ from spinney.study.study import Study
 
 NOTHING_ACCEPTED = Accepted()
 DOCS_FOLDER = "data-docs"
+VERIFY = "see: spinney house verify"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class CheckResult:
     docs: Path
     division: Division | None = None
     """None: the outcome is not known, so nobody trains."""
+    notes: tuple[str, ...] = ()
+    """What people should look at, and what kept nothing from being checked."""
 
 
 def check_cohort(
@@ -43,8 +46,10 @@ def check_cohort(
     """Check a site's cohort. Whether it may take part is for `quality.require` to say."""
     vault = Vault(home)
     table = vault.read(cohort)
-    last = last_cohort(vault, study, cohort)
-    before = vault.read(last) if last else None
+    earlier = cohorts_before(vault, study, cohort)
+    found = vault.newest_whole(earlier)
+    passed_over = earlier[earlier.index(found[0]) + 1 :] if found else earlier
+    before = found[1] if found else None
     division = division_of(table, study, vault)
     more = *enough_patients(division, study), *gaps(table, before, study, counts, accepted)
     quality = QualityReport((*check_table(table, study, counts).results, *more))
@@ -52,7 +57,8 @@ def check_cohort(
     if not quality.failures("critical"):
         vault.accept(cohort)
     docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)
-    return CheckResult(quality, moved, docs, division)
+    notes = tuple(f"{ref.path} is damaged, and nothing is compared with it; {VERIFY}" for ref in passed_over)
+    return CheckResult(quality, moved, docs, division, notes)
 
 
 def division_of(table: pa.Table, study: Study, vault: Vault) -> Division | None:

@@ -66,10 +66,9 @@ class Drift:
         return tuple(words)
 
 
-def last_cohort(vault: Vault, study: Study, tonight: CohortRef) -> CohortRef | None:
-    """The newest other cohort of this very study that has passed its checks; a refused one is nothing to go by."""
-    others = [ref for ref in accepted_cohorts(vault, study) if ref.digest != tonight.digest]
-    return others[-1] if others else None
+def cohorts_before(vault: Vault, study: Study, tonight: CohortRef) -> list[CohortRef]:
+    """The other cohorts of this very study that have passed their checks, oldest first; a refused one is none."""
+    return [ref for ref in accepted_cohorts(vault, study) if ref.digest != tonight.digest]
 
 
 def accepted_cohorts(vault: Vault, study: Study) -> list[CohortRef]:

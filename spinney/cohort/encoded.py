@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from spinney.cohort.vault import Vault
+from spinney.cohort.vault import CohortDamaged, Vault
 from spinney.errors import SourceFailed
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import columns_of
+from spinney.storage.files import room_in, whole_file
 from spinney.study.study import Study
 
 ARRAYS = ("present", "X", "y", "patients", "part")
@@ -31,15 +31,10 @@ def encode_table(vault: Vault, ref: CohortRef, study: Study) -> Cohort:
 def write_encoded(vault: Vault, ref: CohortRef, study: Study) -> CohortRef:
     """Encode a cohort and keep its arrays; the reference stays the same."""
     cohort = encode_table(vault, ref, study)
+    arrays: dict[str, Any] = {name: np.asarray(getattr(cohort, name)) for name in (*ARRAYS, *WORDS)}
     path = ref.path.with_suffix(SUFFIX)
-    partial = path.with_suffix(".partial-npz")
-    try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            arrays: dict[str, Any] = {name: np.asarray(getattr(cohort, name)) for name in (*ARRAYS, *WORDS)}
-            np.savez(file, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with room_in(path.parent), whole_file(path) as file:
+        np.savez(file, **arrays)
     return ref
 
 
@@ -52,7 +47,7 @@ def read_encoded(ref: CohortRef, study: Study) -> Cohort:
             words: dict[str, Any] = {name: str(kept[name]) for name in WORDS}
             cohort = Cohort(columns, **arrays, **words)
     except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
-        raise SourceFailed(f"cohort {ref.digest[:16]} is not encoded in the vault; encode it again") from None
+        raise CohortDamaged(ref.path.with_suffix(SUFFIX), "can't be read") from None
     if cohort.X.shape != (ref.rows, len(columns)):
         raise SourceFailed(f"cohort {ref.digest[:16]} was encoded for another study; encode it again")
     return cohort

@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from spinney.cohort.encoded import ARRAYS, SUFFIX
-from spinney.cohort.vault import ACCEPTED, CELLS_AT_ONCE, Vault, table_digest
+from spinney.cohort.vault import ACCEPTED, CELLS_AT_ONCE, Vault, read_note, table_digest
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
-from spinney.storage.files import write_whole
+from spinney.storage.files import whole_file, write_whole
 from spinney.storage.private import private_folder
 
 SILENT = "silent.json"
@@ -71,6 +71,9 @@ def purge(vault: Vault, study: str, gone: Gone, *, pinned: bool = False) -> Purg
         for ref in vault.cohorts(study, ripe=ripe):
             if ref.path.stem not in spared:
                 _purge_cohort(ref, gone, done)
+        for note in (vault.folder / ("cohorts" if ripe else "unripe") / study).glob("*.json"):
+            if read_note(note) is None and note.stem not in spared:
+                _delete(note)
     for path in sorted((vault.folder.parent / "predictions" / study).glob("*.parquet")):
         done.predictions += _purge_rows(path, gone)
     return done
@@ -154,15 +157,23 @@ def _silence(vault: Vault, study: str, gone: Gone) -> int:
 
 
 def _purge_cohort(ref: CohortRef, gone: Gone, done: Purged) -> None:
-    table = pq.read_table(ref.path)
+    try:
+        table = pq.read_table(ref.path)
+    except (OSError, pa.ArrowException):  # who is in it can't be seen, and nothing can be made of it
+        _delete(ref.path)
+        return
     out = gone(table["patient"].to_pylist())
     if not out.any():
         return
     left = table.filter(pa.array(~out))
     done.rows += int(out.sum())
     done.replaced[ref.digest] = _replace(ref, left, out) if left.num_rows else None
+    _delete(ref.path)
+
+
+def _delete(path: Path) -> None:
     for suffix in (".json", ".parquet", SUFFIX, ACCEPTED):  # the note first: a cohort without one is none
-        ref.path.with_suffix(suffix).unlink(missing_ok=True)
+        path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def _replace(ref: CohortRef, left: pa.Table, out: Flags) -> CohortRef:
@@ -182,7 +193,7 @@ def _replace(ref: CohortRef, left: pa.Table, out: Flags) -> CohortRef:
     if ref.path.with_suffix(ACCEPTED).exists():
         write_whole(path.with_suffix(ACCEPTED), b"")
     age = ref.path.with_suffix(".json").stat()
-    write_whole(path.with_suffix(".json"), made.model_dump_json().encode())
+    write_whole(path.with_suffix(".json"), made.note())
     os.utime(path.with_suffix(".json"), ns=(age.st_atime_ns, age.st_mtime_ns))
     return made
 
@@ -203,14 +214,10 @@ def _purge_rows(path: Path, gone: Gone) -> int:
 
 
 def _write_table(table: pa.Table, path: Path) -> None:
-    partial = path.with_suffix(".partial")
-    partial.touch(mode=0o600)
-    pq.write_table(table, partial, compression="zstd", row_group_size=max(CELLS_AT_ONCE // table.num_columns, 1000))
-    partial.replace(path)
+    with whole_file(path) as file:
+        pq.write_table(table, file, compression="zstd", row_group_size=max(CELLS_AT_ONCE // table.num_columns, 1000))
 
 
 def _save(path: Path, **arrays: Any) -> None:
-    partial = path.with_suffix(".partial")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **arrays)
-    partial.replace(path)

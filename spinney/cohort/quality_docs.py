@@ -6,13 +6,13 @@ loads nothing, says so to the browser, and needs no network.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
 from spinney.connectors.great_expectations.quality import QualityReport, RuleResult
 from spinney.rows.cohort_ref import CohortRef
+from spinney.storage.files import write_whole
 from spinney.study.study import Study
 
 STYLE = """
@@ -59,10 +59,7 @@ def write_docs(
         cohort=cohort.digest[:16],
     )
     path = folder / f"{study.name}.html"
-    fresh = path.with_suffix(".partial")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(page)
-    fresh.replace(path)
+    write_whole(path, page.encode())
     return path
 
 

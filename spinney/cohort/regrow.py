@@ -27,10 +27,10 @@ def regrow(vault: Vault, study: Study, site: str, model: FederatedForest, round_
 
     The same cohort gives the same trees, so that a run that was killed can be repeated.
     """
-    known = accepted_cohorts(vault, study)
-    if not known or model.features_ != study.features:
+    known = vault.newest_whole(accepted_cohorts(vault, study))
+    if known is None or model.features_ != study.features:
         return None
-    ref = known[-1]
+    ref, _ = known
     cohort = encode_table(vault, ref, study)
     training = cohort.rows(Part.TRAINING)
     if not len(training):

@@ -6,7 +6,6 @@ new patients are unseen by all.
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from spinney.forest import codec
 from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.parts import Part
+from spinney.storage.files import room_in, whole_file
 from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
@@ -45,10 +45,8 @@ def keep_grown(
     """Keep who has grown which trees: training rows of a cohort x trees. A name begins with the number of a round."""
     people, place = np.unique(_pseudonyms(vault, ref)[cohort.part == Part.TRAINING], return_index=True)
     path = _folder(vault, study) / f"{name}.npz"
-    partial = path.with_suffix(".partial")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with room_in(path.parent), whole_file(path) as file:
         np.savez(file, people=people, trees=np.array(trees, dtype="S32"), seen=np.packbits(seen[place], axis=0))
-    partial.replace(path)
 
 
 def unseen_by(vault: Vault, study: str, trees: Collection[str], ref: CohortRef) -> Flags:

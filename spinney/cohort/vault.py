@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
-from spinney.storage.files import is_full, write_whole
+from spinney.storage.files import is_full, sync_folder, whole_file, write_whole
 from spinney.storage.private import private_folder
 from spinney.study.study import Study
 
@@ -43,6 +43,13 @@ class Forgotten(NamedTuple):
     busy: tuple[str, ...]
 
 
+class CohortDamaged(SourceFailed):
+    """A cohort in the vault is not what was written; the next pull makes another one."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"{path} {what}; a run that is started again pulls it anew. See: spinney house verify")
+
+
 class Vault:
     """Everything about patients that a site keeps."""
 
@@ -57,9 +64,12 @@ class Vault:
             fresh = self.folder / f"key.{secrets.token_hex(8)}"
             with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(secrets.token_bytes(32))
+                file.flush()
+                os.fsync(file.fileno())
             with suppress(FileExistsError):  # another process was faster: its key counts
                 path.hardlink_to(fresh)
             fresh.unlink()
+            sync_folder(self.folder)
         key = path.read_bytes()
         if len(key) != 32:
             raise SourceFailed(f"{path} is damaged; restore it, or delete it to start anew with other pseudonyms")
@@ -87,36 +97,40 @@ class Vault:
         folder = private_folder(self.folder / ("cohorts" if ripe else "unripe") / study.name)
         path = folder / f"{study.digest[:12]}-{digest[:16]}.parquet"
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
-        partial = path.with_suffix(".partial")
-        partial.touch(mode=0o600)
         rows = max(CELLS_AT_ONCE // table.num_columns, 1000)
-        try:
-            pq.write_table(table, partial, compression="zstd", row_group_size=rows)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        write_whole(path.with_suffix(".json"), ref.model_dump_json().encode())
+        with whole_file(path) as file:
+            pq.write_table(table, file, compression="zstd", row_group_size=rows)
+        write_whole(path.with_suffix(".json"), ref.note())
         return ref
 
     def read(self, ref: CohortRef) -> pa.Table:
-        """The table behind a reference, if it is still the same."""
+        """The table behind a reference, if it is still the same; CohortDamaged if not."""
         try:
             table = pq.read_table(ref.path)
+        except FileNotFoundError:
+            raise CohortDamaged(ref.path, "is not there any more") from None
         except (OSError, pa.ArrowException):
-            raise SourceFailed(f"cohort {ref.digest[:16]} is not in the vault any more; pull it again") from None
+            raise CohortDamaged(ref.path, "can't be read") from None
         if table_digest(table) != ref.digest:
-            raise SourceFailed(f"cohort {ref.digest[:16]} was changed after it was written; pull it again")
+            raise CohortDamaged(ref.path, "was changed after it was written")
         return table
 
     def cohorts(self, study: str, *, ripe: bool = True) -> list[CohortRef]:
-        """The ripe cohorts that the vault holds for a study (by name), or the open ones; oldest first."""
+        """The ripe cohorts that the vault holds for a study (by name), or the open ones; oldest first.
+
+        One whose note is damaged is none.
+        """
         folder = self.folder / ("cohorts" if ripe else "unripe") / study
         notes = sorted(folder.glob("*.json"), key=lambda note: note.stat().st_mtime_ns)
-        try:
-            refs = [CohortRef.model_validate_json(note.read_bytes()) for note in notes]
-        except ValidationError:
-            raise SourceFailed(f"a note in {folder} is damaged; delete it") from None
+        refs = [ref for note in notes if (ref := read_note(note)) is not None]
         return [ref for ref in refs if ref.path.exists()]
+
+    def newest_whole(self, cohorts: Sequence[CohortRef]) -> tuple[CohortRef, pa.Table] | None:
+        """The last of some cohorts (oldest first) that can be read: what only informs takes what there is."""
+        for ref in reversed(cohorts):
+            with suppress(CohortDamaged):
+                return ref, self.read(ref)
+        return None
 
     def accept(self, ref: CohortRef) -> None:
         """Note that a cohort has passed its checks: the next one is compared with it."""
@@ -160,7 +174,7 @@ class Vault:
     def pinned(self, study: str) -> set[str]:
         """Cohorts of rounds that are not over: a round's memory names its cohort, and is destroyed with the round."""
         pins = (self.folder.parent / "rounds" / study).glob("*/cohort.text")
-        return {CohortRef.model_validate_json(pin.read_bytes()).path.stem for pin in pins}
+        return {CohortRef.of_note(pin.read_bytes(), self.folder).path.stem for pin in pins}
 
     @contextmanager
     def staging(self, name: str) -> Iterator[Path]:
@@ -188,6 +202,14 @@ class Vault:
     def store(self, name: str) -> Path:
         """A folder that stays from night to night, for sources that go on where they stopped."""
         return private_folder(self.folder / "stores" / name)
+
+
+def read_note(note: Path) -> CohortRef | None:
+    """The cohort that a note in the vault is about; None where the note is damaged."""
+    try:
+        return CohortRef.of_note(note.read_bytes(), note.parent)
+    except (OSError, ValidationError):
+        return None
 
 
 def _no_room(error: OSError, folder: Path) -> Exception:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from spinney.choice.incumbent import Incumbent
-from spinney.connectors.mlflow import CHAMPION, Registry, Version
+from spinney.connectors.mlflow import CHAMPION, Registry, RegistryFailed, Version
 from spinney.house.patients import PatientAccess
 from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
@@ -42,7 +43,8 @@ def after_the_round(
 ) -> None:  # fmt: skip
     """Remember whom tonight's own trees have seen, and forget what no model needs any more."""
     patients.remember_grown(round_, memory, rows, cohort)
-    patients.forget_grown({one.round for one in registry.versions(study.name) if one.aliases})
+    with suppress(RegistryFailed):  # then another night forgets
+        patients.forget_grown({one.round for one in registry.versions(study.name) if one.aliases})
 
 
 def _pinned(registry: Registry, study: Study, memory: MutableMapping[str, Any]) -> Version | None:

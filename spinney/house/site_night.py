@@ -11,11 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from spinney.choice.incumbent import Incumbent
 from spinney.choice.personalise import Outcome
 from spinney.configuration.house import Admission, ExchangeAccess, RegistrySettings
 from spinney.connectors.exchange import Address, Clock
-from spinney.connectors.mlflow import Registry
-from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid
+from spinney.connectors.mlflow import Registry, RegistryFailed
+from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid, in_short
 from spinney.house import encoding as wire
 from spinney.house import envelopes as security
 from spinney.house.approvals import Approvals, NotApproved, the_study
@@ -31,7 +32,7 @@ from spinney.house.round_messages import Opening, Over
 from spinney.house.rounds import LARGEST_NOTE, OVER, SiteSession, Superseded, Through, directly
 from spinney.house.withdrawal import obey_withdrawals
 from spinney.rows.cohort_ref import CohortRef
-from spinney.storage.files import ScoredTrees
+from spinney.storage.files import RoundState, ScoredTrees
 
 
 class NotOpened(RoundVoid):
@@ -61,6 +62,7 @@ class RoundResult:
     outcome: Outcome | None
     cohort: CohortRef
     epoch: int = 0  # the round that opened it
+    champion_away: bool = False  # the registry did not say who is champion, so nobody knows what would be replaced
 
     def require(self) -> Outcome:
         """This site's result, or RoundVoid with the reason why there is none."""
@@ -72,7 +74,7 @@ class RoundResult:
     @property
     def takes_over(self) -> bool:
         """Whether tonight's model is to be used: the champion is not better, and no question is open."""
-        return self.outcome is not None and self.outcome.takes_over
+        return self.outcome is not None and self.outcome.takes_over and not self.champion_away
 
 
 class House(Protocol):
@@ -116,7 +118,7 @@ class SiteNights(HouseNights):
         """The cohort of a round that this site has begun and not ended: a restart never pulls again."""
         number = self.rounds.unfinished
         kept = self.memory(number).get("cohort") if number else None
-        return CohortRef.model_validate_json(kept) if kept else None
+        return CohortRef.of_note(kept, self.home / "vault" / "cohorts" / self.study.name) if kept else None
 
     def look_at_roster(self) -> list[str]:
         """Accept what needs no person, obey withdrawals; what people should know.
@@ -171,12 +173,13 @@ class SiteNights(HouseNights):
         self, found: OpenedRound, cohort: CohortRef, patients: PatientAccess, through: Through
     ) -> RoundResult:
         memory = self.memory(found.number)
-        memory["cohort"] = cohort.model_dump_json()
+        memory["cohort"] = cohort.note().decode()
         channel = self._enter(found)
         if found.epoch != found.number:
             for name, value in self.epochs.read(found.epoch).items():
                 memory.setdefault(name, value)
         rows, registry = patients.rows(cohort), Registry(self.home, self.site.registry)
+        incumbent, away = self._incumbent(found.number, registry, patients, memory, cohort)
         part = SiteSession(
             self.study,
             channel,
@@ -189,14 +192,29 @@ class SiteNights(HouseNights):
             budget=stopwatch,
             through=through,
             superseded=lambda: self._newer(found.number),
-            incumbent=incumbent_of(registry, patients, self.study, self.name, memory, cohort),
+            incumbent=incumbent,
             epoch=found.epoch,
         )
         over = part.run(2 * self.answer_time)
         if part.outcome is not None and not over.void:
             self.epochs.keep(found.epoch, part.kept)
         after_the_round(registry, patients, self.study, found.number, memory, cohort, rows)
-        return RoundResult(found.number, over, part.outcome, cohort, found.epoch)
+        return RoundResult(found.number, over, part.outcome, cohort, found.epoch, away)
+
+    def _incumbent(
+        self, number: int, registry: Registry, patients: PatientAccess, memory: RoundState, cohort: CohortRef
+    ) -> tuple[Incumbent | None, bool]:
+        """The champion, if it can be read, and whether it can't for now: what is damaged takes no night away."""
+        try:
+            return incumbent_of(registry, patients, self.study, self.name, memory, cohort), False
+        except (RegistryFailed, Refused) as reason:
+            away = isinstance(reason, RegistryFailed) and reason.transient
+            then = "tonight's model waits as a candidate" if away else "tonight's model takes its place if it may"
+            words = f"The champion can't be read, so nothing is compared with it, and {then}: {in_short(reason)}"
+            entry = AuditEntry(direction="noted", kind="Registry", study=self.study.name, round=number, words=words)
+            self.audit.append(entry, self.clock.now())
+            self.exchange.say(words)
+            return None, away
 
     def _enter(self, found: OpenedRound) -> RoundChannel:
         try:

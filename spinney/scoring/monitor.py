@@ -8,13 +8,14 @@ the one that was measured when the model was registered, or when it says far mor
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from spinney.choice.intervals import intervals
 from spinney.choice.metrics import Figure, weighted_auroc
@@ -122,15 +123,15 @@ def watched(vault: Vault, study: Study, told: pd.DataFrame, version: int, promis
         ref for ref in pulled if vault.is_accepted(ref)
     ] or pulled  # scores alone make cohorts that nobody checks
     known = told.iloc[:0].assign(outcome=0)
-    if cohorts:
-        table = vault.read(cohorts[-1])
-        frame = table.select(["patient", "index_time", study.label.name]).to_pandas()
+    newest = vault.newest_whole(cohorts)
+    if newest:
+        frame = newest[1].select(["patient", "index_time", study.label.name]).to_pandas()
         frame["index_time"] = in_utc(frame["index_time"])
         frame["outcome"] = encode_label(frame, study.label)
         happened = frame.groupby(["patient", "index_time"], as_index=False)["outcome"].max()
         known = told.merge(happened, on=["patient", "index_time"], how="inner")
     windows = windows_of(known, study.choice, study.split.seed)
-    return Watch(str(version), promise, windows, len(known), len(told) - len(known), _moved(vault, study, cohorts))
+    return Watch(str(version), promise, windows, len(known), len(told) - len(known), _moved(vault, study, newest))
 
 
 def promised(evidence: Mapping[str, Any]) -> Figure | None:
@@ -139,8 +140,7 @@ def promised(evidence: Mapping[str, Any]) -> Figure | None:
     return Figure(**figure) if figure and None not in figure.values() else None
 
 
-def _moved(vault: Vault, study: Study, cohorts: Sequence[CohortRef]) -> Drift | None:
+def _moved(vault: Vault, study: Study, newest: tuple[CohortRef, pa.Table] | None) -> Drift | None:
     still_open = [ref for ref in vault.cohorts(study.name, ripe=False) if ref.study == study.digest and ref.rows]
-    if not cohorts or not still_open:
-        return None
-    return drift(vault.read(cohorts[-1]), vault.read(still_open[-1]), study)
+    tonight = vault.newest_whole(still_open)
+    return None if newest is None or tonight is None else drift(newest[1], tonight[1], study)

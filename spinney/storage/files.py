@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -164,18 +164,34 @@ class ScoredTrees(MutableMapping[str, int]):
 
 def write_whole(path: Path, data: bytes) -> None:
     """All of it or nothing, readable by this house only, and still there after a power cut."""
+    with room_in(path.parent), whole_file(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """The same for what is written piece by piece: it gets its name when all of it is on the disk, and not before."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with room_in(path.parent):
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        sync_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make everything under a folder that somebody else has written survive a power cut."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
                 os.fsync(file.fileno())
-            partial.replace(path)
-            sync_folder(path.parent)
-        finally:
-            partial.unlink(missing_ok=True)
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir():
+            sync_folder(path)
 
 
 def sync_folder(folder: str | Path) -> None:

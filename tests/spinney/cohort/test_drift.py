@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spinney.cohort.drift import LARGE, SLIGHT, drift, last_cohort
+from spinney.cohort.drift import LARGE, SLIGHT, cohorts_before, drift
 from spinney.cohort.vault import Vault
 from spinney.study.study import Study
 
@@ -107,15 +107,16 @@ def test_no_warning_quotes_a_value() -> None:
     assert "canary" not in words
 
 
-def test_the_last_cohort_is_the_newest_other_one_of_the_same_study(tmp_path: Path) -> None:
+def test_cohorts_before_are_the_other_ones_of_the_same_study(tmp_path: Path) -> None:
     vault = Vault(tmp_path)
     tonight = vault.write(night(2), STUDY, None)
-    assert last_cohort(vault, STUDY, tonight) is None
-    vault.accept(vault.write(night(0), STUDY, None))
+    assert cohorts_before(vault, STUDY, tonight) == []
+    older = vault.write(night(0), STUDY, None)
+    vault.accept(older)
     newer = vault.write(night(1), STUDY, None)
     vault.accept(newer)
     vault.write(night(4), Study.model_validate({**STUDY.model_dump(), "version": 2}), None)
-    assert last_cohort(vault, STUDY, tonight) == newer
+    assert cohorts_before(vault, STUDY, tonight) == [older, newer]
 
 
 def test_a_cohort_that_was_refused_is_not_what_the_next_one_is_compared_with(tmp_path: Path) -> None:
@@ -123,4 +124,4 @@ def test_a_cohort_that_was_refused_is_not_what_the_next_one_is_compared_with(tmp
     good = vault.write(night(0), STUDY, None)
     vault.accept(good)
     vault.write(night(1), STUDY, None)
-    assert last_cohort(vault, STUDY, vault.write(night(2), STUDY, None)) == good
+    assert cohorts_before(vault, STUDY, vault.write(night(2), STUDY, None)) == [good]

@@ -109,7 +109,7 @@ def test_a_cohort_that_was_changed_or_is_gone_is_not_read(tmp_path: Path) -> Non
     with pytest.raises(SourceFailed, match="was changed"):
         vault.read(ref)
     ref.path.unlink()
-    with pytest.raises(SourceFailed, match="pull it again"):
+    with pytest.raises(SourceFailed, match="is not there any more"):
         vault.read(ref)
 
 

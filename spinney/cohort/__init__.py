@@ -4,7 +4,8 @@ pull                        the whole way, from what a study asks to a cohort
 events, selected_events     resources and rows become events; those that the study asks for
 referred                    Medications and Encounters to which events refer
 code_matches, code_counts   which codes a study means here, and how many of them there are
-recipes, feature_columns    which event belongs to which feature
+recipes, looks              which event belongs to which feature; features that read alike
+feature_columns             figures as columns
 engine                      events become a table
 attrition, fates, flow      how many each rule leaves out; why; what of it may be told
 imported_table              a finished table becomes a cohort

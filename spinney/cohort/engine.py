@@ -7,7 +7,7 @@ run over values in order, so that the same events give the same table to the las
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from spinney.cohort.attrition import Attrition
 from spinney.cohort.fates import count_attrition
-from spinney.cohort.feature_columns import FeatureColumns, is_word, set_up_features
+from spinney.cohort.feature_columns import FeatureColumns, set_up_features
+from spinney.cohort.looks import Look, alike, looks_of
 from spinney.cohort.population import dead_by, find_rows, horizon_of, interval, is_chosen, is_no_part
-from spinney.cohort.recipes import definition_of, event_features, has_answer, label_events
+from spinney.cohort.recipes import definition_of, has_answer, label_events
 from spinney.cohort.selected_events import SelectedEvents
 from spinney.connectors.duck import text
 from spinney.errors import CohortRejected
@@ -30,12 +31,13 @@ from spinney.study.study import Study
 _ORDER = "(r.time, r.known, r.value)"
 _WORD_ORDER = '(r.time, r.known, r."text")'
 _DAY = "86400e6"
+_SORTED = "list(r.value ORDER BY r.value)"  # sorted once for all that sum it up
 STATISTICS = {
     "last": f"arg_max(r.value, {_ORDER})",
     "first": f"arg_min(r.value, {_ORDER})",
     "delta": f"arg_max(r.value, {_ORDER}) - arg_min(r.value, {_ORDER})",
-    "mean": "avg(r.value ORDER BY r.value)",
-    "std": "stddev_samp(r.value ORDER BY r.value)",
+    "mean": f"list_avg({_SORTED})",
+    "std": f"list_stddev_samp({_SORTED})",
     "slope": f"regr_slope(r.value, epoch_us(r.time - i.prediction) / {_DAY} ORDER BY r.time, r.value)",
     "median": "median(r.value)",
     "p10": "quantile_cont(r.value, 0.1)",
@@ -72,11 +74,13 @@ def build(
     reasons = find_rows(bench, relevant, study)
     rows = bench.execute("SELECT count(*) FROM candidate WHERE step IS NULL").fetchall()[0][0]
     _check_size(rows, len(study.features), largest)
-    set_up_features(bench, relevant, study)
+    looks = looks_of(study)
+    set_up_features(bench, relevant, study, looks)
     bench.execute("CREATE OR REPLACE TEMP TABLE late (row BIGINT, step INT)")
     late = _late_reasons(study)
     steps = {reason: step for step, reason in enumerate(late, len(reasons))}
-    table = pa.concat_tables([_bucket_table(bench, relevant, study, bucket, steps) for bucket in relevant.buckets])
+    tables = [_bucket_table(bench, relevant, study, looks, bucket, steps) for bucket in relevant.buckets]
+    table = pa.concat_tables(tables)
     attrition = count_attrition(bench, relevant, study, [*reasons, *late])
     strangers = bench.execute("SELECT count(*) FROM candidate WHERE stranger").fetchall()[0][0]
     return Built(table, attrition, strangers)
@@ -104,11 +108,16 @@ def _check_size(rows: int, features: int, largest: int) -> None:
 
 
 def _bucket_table(
-    bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, bucket: int, steps: Mapping[str, int]
+    bench: duckdb.DuckDBPyConnection,
+    relevant: SelectedEvents,
+    study: Study,
+    looks: Sequence[Look],
+    bucket: int,
+    steps: Mapping[str, int],
 ) -> pa.Table:
     """The finished rows of a bucket: only what the study names, the patient, the index time, and whether it is ripe.
 
-    Features are worked on in chunks, so memory depends on the size of a chunk and not on how wide the study is.
+    Looks are worked on in chunks, so memory depends on the size of a chunk and not on how wide the study is.
     """
     bench.execute(
         f"CREATE OR REPLACE TEMP TABLE row AS SELECT * FROM candidate WHERE bucket = {bucket} AND step IS NULL"
@@ -116,11 +125,11 @@ def _bucket_table(
     bench.execute(f"CREATE OR REPLACE TEMP VIEW event AS SELECT * FROM {relevant.events(bucket)}")
     _find_outcomes(bench, study)
     rows = bench.sql(_frame_of(study)).to_arrow_table()
-    figures = FeatureColumns(rows["row"].to_numpy(), study)
-    for chunk in _chunks(bench, study, rows.num_rows):
-        _read_chunk(bench, chunk)
-        _compute_statistics(bench, study, chunk)
-        figures.add(bench, chunk)
+    figures = FeatureColumns(rows["row"].to_numpy(), study, looks)
+    for chunk in _chunks(bench, looks, rows.num_rows):
+        _read_series(bench, {looks[number].series for number in chunk})
+        for some in alike(looks, chunk):
+            figures.add(_statistics(bench, looks, some), some)
     columns = {"patient": rows["patient"], "index_time": rows["index_time"]}
     for place, feature in enumerate(study.features):
         source = feature.source
@@ -135,7 +144,8 @@ def _bucket_table(
     untold = pc.and_(rows["ripe"], pc.is_null(rows["label"])).to_numpy()
     _note_late(bench, rows, kept & untold, steps.get(COMPETING))
     kept = kept & ~untold
-    return pa.table(columns).filter(pa.array(kept))
+    table = pa.table(columns)
+    return table if kept.all() else table.filter(pa.array(kept))
 
 
 def _firsts(rows: pa.Table, kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -155,35 +165,36 @@ def _note_late(bench: duckdb.DuckDBPyConnection, rows: pa.Table, out: NDArray[np
         bench.unregister("late_rows")
 
 
-def _chunks(bench: duckdb.DuckDBPyConnection, study: Study, rows: int) -> list[list[int]]:
-    """Places of event features, as many at a time as memory allows: by the readings that they share out."""
+def _chunks(bench: duckdb.DuckDBPyConnection, looks: Sequence[Look], rows: int) -> Iterator[list[int]]:
+    """Numbers of looks, as many at a time as memory allows: by the readings that they share out, and their columns."""
     counts = dict(
         bench.execute(
             "WITH n AS (SELECT kind, code, count(*) AS n FROM event GROUP BY kind, code) "
-            "SELECT f.feature, CAST(sum(n) AS BIGINT) FROM n JOIN choice f ON f.kind = n.kind "
-            "AND (f.code IS NULL OR f.code = n.code) GROUP BY f.feature"
+            "SELECT f.series, CAST(sum(n) AS BIGINT) FROM n JOIN choice f ON f.kind = n.kind "
+            "AND (f.code IS NULL OR f.code = n.code) GROUP BY f.series"
         ).fetchall()
     )
     widest = max(CHUNK_CELLS // max(rows, 1), 1)
-    chunks: list[list[int]] = [[]]
-    readings = 0
-    for place in event_features(study):
-        readings += counts.get(place, 0)
-        if chunks[-1] and (readings > CHUNK_READINGS or len(chunks[-1]) >= widest):
-            chunks.append([])
-            readings = counts.get(place, 0)
-        chunks[-1].append(place)
-    return [chunk for chunk in chunks if chunk]
+    chunk, readings, columns = list[int](), 0, 0
+    for number, look in enumerate(looks):
+        more = counts.get(look.series, 0) if not chunk or looks[chunk[-1]].series != look.series else 0
+        if chunk and (readings + more > CHUNK_READINGS or columns + len(look.places) > widest):
+            yield chunk
+            chunk, readings, columns, more = [], 0, 0, counts.get(look.series, 0)
+        chunk.append(number)
+        readings, columns = readings + more, columns + len(look.places)
+    if chunk:
+        yield chunk
 
 
-def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
-    """Fill `reading` with what the bucket's events mean to each feature of a chunk.
+def _read_series(bench: duckdb.DuckDBPyConnection, series: Collection[int]) -> None:
+    """Fill `reading` with what the bucket's events mean to each of some series.
 
-    An event is one reading of a feature, however many of its codes and coded values the feature names.
+    An event is one reading of a series, however many of its codes and coded values the series names.
     """
     joined = " UNION ALL ".join(
-        "SELECT e.*, f.feature, f.takes, f.counting, f.bounds FROM event e "
-        f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE f.feature IN ({_numbers(chunk)}) "
+        "SELECT e.*, f.series, f.takes, f.counting, f.bounds FROM event e "
+        f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE f.series IN ({_numbers(series)}) "
         "AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
         "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status)) "
         f"AND (len(f.answers) = 0 OR {has_answer('f.answers')})"
@@ -193,46 +204,35 @@ def _read_chunk(bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
         f"""
         CREATE OR REPLACE TEMP TABLE reading AS
         WITH met AS ({joined}), meant AS (
-            SELECT m.feature, event, patient, "time", counting, place,
+            SELECT m.series, event, patient, "time", counting, place,
                 CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
                 CASE takes WHEN 'number' THEN CASE WHEN bounds OR comparator IS NULL THEN "value" * factor + shift END
                     WHEN 'days' THEN lasted END AS "value",
                 CASE takes WHEN 'text' THEN "text" END AS "text", category
-            FROM met m LEFT JOIN converted c ON c.feature = m.feature AND c.unit = coalesce(m.unit, '')
-            LEFT JOIN meaning s ON s.feature = m.feature AND s.word = m.text
+            FROM met m LEFT JOIN converted c ON c.series = m.series AND c.unit = coalesce(m.unit, '')
+            LEFT JOIN meaning s ON s.series = m.series AND s.word = m.text
         )
-        SELECT feature, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
+        SELECT series, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
             min("value") AS "value", coalesce(arg_min(category, (place, category)), min("text")) AS "text"
-        FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL GROUP BY feature, event
+        FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL GROUP BY series, event
         """
     )
 
 
-_SEEN = """
-    FROM row i JOIN reading r ON r.patient = i.patient AND r.time <= i.prediction AND r.known <= i.prediction
-    JOIN span s ON s.feature = r.feature
-    WHERE (s.back IS NULL OR r.time >= i.prediction - to_seconds(s.back))"""
-
-
-def _compute_statistics(bench: duckdb.DuckDBPyConnection, study: Study, chunk: list[int]) -> None:
-    """Fill `figure` with one number or word per row and feature, and `seen` with rows that have what makes eligible."""
-    bench.execute('CREATE OR REPLACE TEMP TABLE figure (row BIGINT, feature INT, "value" DOUBLE, "text" VARCHAR)')
-    together: dict[tuple[str, bool], list[int]] = {}
-    features = event_features(study)
-    for place in chunk:
-        together.setdefault((features[place].statistic, is_word(features[place])), []).append(place)
-    for (statistic, word), places in together.items():
-        figure = f"NULL, {WORD_STATISTICS[statistic]}" if word else f"{STATISTICS[statistic]}, NULL"
-        bench.execute(
-            f"INSERT INTO figure SELECT i.row, r.feature, {figure} {_SEEN} AND r.feature IN ({_numbers(places)}) "
-            "GROUP BY i.row, r.feature"
-        )
-    needed = definition_of(study).eligible.values
-    makes_eligible = _numbers([place for place in chunk if study.features[place].name in needed]) or "NULL"
-    bench.execute(
-        f"CREATE OR REPLACE TEMP TABLE seen AS SELECT i.row, count(DISTINCT r.feature) AS features {_SEEN} "
-        f"AND r.feature IN ({makes_eligible}) GROUP BY i.row"
-    )
+def _statistics(bench: duckdb.DuckDBPyConnection, looks: Sequence[Look], some: Sequence[int]) -> pa.Table:
+    """A line per row and look that sees something, with the statistics that these looks want, all in one pass."""
+    first = looks[some[0]]
+    words = WORD_STATISTICS if first.is_word else STATISTICS
+    figures = ", ".join(f'{words[statistic]} AS "{statistic}"' for statistic in first.statistics)
+    return bench.sql(
+        f"""
+        SELECT i.row, s.look, {figures}
+        FROM row i JOIN reading r ON r.patient = i.patient AND r.time <= i.prediction AND r.known <= i.prediction
+        JOIN span s ON s.series = r.series
+        WHERE (s.back IS NULL OR r.time >= i.prediction - to_seconds(s.back)) AND s.look IN ({_numbers(some)})
+        GROUP BY i.row, s.look
+        """
+    ).to_arrow_table()
 
 
 def _find_outcomes(bench: duckdb.DuckDBPyConnection, study: Study) -> None:
@@ -277,5 +277,5 @@ def label_words(positive: Collection[str]) -> tuple[str, str]:
     return text(yes), text("no" if "no" not in positive else f"not {yes}")
 
 
-def _numbers(places: list[int]) -> str:
+def _numbers(places: Collection[int]) -> str:
     return ", ".join(map(str, places))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import duckdb
@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.cohort.looks import Look, series_of
 from spinney.cohort.recipes import definition_of, event_features
 from spinney.cohort.selected_events import SelectedEvents
-from spinney.study.definition import COUNTING, EventFeature, length
+from spinney.study.definition import COUNTING, EventFeature
 from spinney.study.study import Study
 
 
-def is_word(source: EventFeature) -> bool:
-    """Whether a feature's figure is a word and no number."""
-    return source.value == "text" and source.statistic not in COUNTING
-
-
-def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study) -> None:
-    """Small tables that say which event belongs to which feature, and how its value is made."""
-    features = event_features(study).items()
+def set_up_features(
+    bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, study: Study, looks: Sequence[Look]
+) -> None:
+    """Small tables that say which event belongs to which series, how its value is made, and how far each look goes."""
+    series, features = series_of(study), event_features(study)
+    first = {place: features[place] for place in dict.fromkeys(series.values())}
     choice = [
         (
             place,
@@ -36,10 +35,10 @@ def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, 
             one.statistic in COUNTING,
             one.censored == "bound",
         )
-        for place, one in features
+        for place, one in first.items()
         for code in dict.fromkeys(one.codes) or [None]
     ]
-    names = ("feature", "kind", "code", "classes", "statuses", "answers", "takes", "counting", "bounds")
+    names = ("series", "kind", "code", "classes", "statuses", "answers", "takes", "counting", "bounds")
     words = pa.list_(pa.string())
     _put(
         bench,
@@ -48,20 +47,22 @@ def set_up_features(bench: duckdb.DuckDBPyConnection, relevant: SelectedEvents, 
         (pa.int32(), pa.string(), pa.string(), words, words, words, pa.string(), pa.bool_(), pa.bool_()),
         choice,
     )
-    spans = [
-        (place, None if one.window is None else int(length(one.window).total_seconds())) for place, one in features
-    ]
-    _put(bench, "span", ("feature", "back"), (pa.int32(), pa.int64()), spans)
+    spans = [(number, look.series, look.back) for number, look in enumerate(looks)]
+    _put(bench, "span", ("look", "series", "back"), (pa.int32(), pa.int32(), pa.int64()), spans)
     meanings = [
         (place, word, category)
-        for place, one in features
+        for place, one in first.items()
         if one.value == "text"
         for word, category in _meaning(one, study.features[place].categories or ()).items()
     ]
-    _put(bench, "meaning", ("feature", "word", "category"), (pa.int32(), pa.string(), pa.string()), meanings)
-    by_unit = [(place, unit or "", by.factor, by.offset) for place, unit, by in dict.fromkeys(relevant.conversions)]
+    _put(bench, "meaning", ("series", "word", "category"), (pa.int32(), pa.string(), pa.string()), meanings)
+    by_unit = [
+        (place, unit or "", by.factor, by.offset)
+        for place, unit, by in dict.fromkeys(relevant.conversions)
+        if place in first
+    ]
     types = (pa.int32(), pa.string(), pa.float64(), pa.float64())
-    _put(bench, "converted", ("feature", "unit", "factor", "shift"), types, by_unit)
+    _put(bench, "converted", ("series", "unit", "factor", "shift"), types, by_unit)
 
 
 def _meaning(source: EventFeature, categories: Collection[str]) -> dict[str, str]:
@@ -87,20 +88,29 @@ def _put(
 class FeatureColumns:
     """The figures of one bucket: a column per feature, in the order of `rows`."""
 
-    def __init__(self, rows: NDArray[np.int64], study: Study) -> None:
-        self._rows, self._sources = rows, event_features(study)
+    def __init__(self, rows: NDArray[np.int64], study: Study, looks: Sequence[Look]) -> None:
+        self._rows, self._looks = rows, looks
         self._columns: dict[int, pa.Array] = {}
-        self._needed = len({*definition_of(study).eligible.values})
+        needed = {*definition_of(study).eligible.values}
+        demanded = {place for place, one in enumerate(study.features) if one.name in needed}
+        self._needed = np.array([not demanded.isdisjoint(one.places) for one in looks], dtype=bool)
         self._seen = np.zeros(len(rows), dtype=np.int64)
 
-    def add(self, bench: duckdb.DuckDBPyConnection, chunk: list[int]) -> None:
-        """Take over what the tables `figure` and `seen` hold of some features."""
-        seen = bench.sql("SELECT row, features FROM seen").to_arrow_table()
-        self._seen[self._places(seen)] += seen["features"].to_numpy()
-        words = [place for place in chunk if is_word(self._sources[place])]
-        numbers = [place for place in chunk if not is_word(self._sources[place])]
-        self._add(bench, numbers, "value", np.float64, np.nan)
-        self._add(bench, words, "text", object, None)
+    def add(self, found: pa.Table, some: Sequence[int]) -> None:
+        """Take over the figures of looks that want the same statistics: a line per row and look, a column each."""
+        line = np.searchsorted(self._rows, found["row"].to_numpy())
+        look = found["look"].to_numpy()
+        self._seen += np.bincount(line[self._needed[look]], minlength=len(self._rows))
+        at = np.searchsorted(some, look)
+        words = self._looks[some[0]].is_word
+        for statistic in self._looks[some[0]].statistics:
+            cells = np.full((len(some), len(self._rows)), None if words else np.nan, dtype=object if words else float)
+            cells[at, line] = found[statistic].to_numpy(zero_copy_only=False)
+            if statistic in ("count", "exists"):
+                cells = np.nan_to_num(cells, nan=0.0)
+            for number, values in zip(some, cells, strict=True):
+                column = pa.array(values, pa.string() if words else pa.float64(), from_pandas=True)
+                self._columns |= dict.fromkeys(self._looks[number].statistics[statistic], column)
 
     def column(self, place: int) -> pa.Array:
         """A feature's column; what was counted and never happened is 0."""
@@ -109,22 +119,4 @@ class FeatureColumns:
     @property
     def eligible(self) -> NDArray[np.bool_]:
         """Rows with at least one value of each feature that the study demands."""
-        return np.asarray(self._seen == self._needed)
-
-    def _add(self, bench: duckdb.DuckDBPyConnection, chunk: list[int], what: str, kind: Any, missing: Any) -> None:
-        if not chunk:
-            return
-        places = ", ".join(map(str, chunk))
-        found = bench.sql(
-            f'SELECT row, feature, "{what}" AS it FROM figure WHERE "{what}" IS NOT NULL AND feature IN ({places})'  # noqa: S608
-        ).to_arrow_table()
-        cells = np.full((len(chunk), len(self._rows)), missing, dtype=kind)
-        line = np.searchsorted(chunk, found["feature"].to_numpy())
-        cells[line, self._places(found)] = found["it"].to_numpy(zero_copy_only=False)
-        for place, values in zip(chunk, cells, strict=True):
-            if self._sources[place].statistic in ("count", "exists"):
-                values = np.nan_to_num(values, nan=0.0)
-            self._columns[place] = pa.array(values, pa.string() if kind is object else pa.float64(), from_pandas=True)
-
-    def _places(self, found: pa.Table) -> NDArray[np.int64]:
-        return np.asarray(np.searchsorted(self._rows, found["row"].to_numpy()))
+        return np.asarray(self._seen == np.count_nonzero(self._needed))

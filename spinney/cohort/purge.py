@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from spinney.cohort.encoded import ARRAYS, SUFFIX
-from spinney.cohort.vault import ACCEPTED, CELLS_AT_ONCE, Vault, read_note, table_digest
+from spinney.cohort.vault import ACCEPTED, Vault, keep_table, read_note, table_digest
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
@@ -181,7 +181,7 @@ def _replace(ref: CohortRef, left: pa.Table, out: Flags) -> CohortRef:
     digest = table_digest(left)
     path = ref.path.with_name(f"{ref.path.stem.split('-')[0]}-{digest[:16]}.parquet")
     made = ref.model_copy(update={"path": path, "rows": left.num_rows, "digest": digest})
-    _write_table(left, path)
+    keep_table(left, path)
     if ref.path.with_suffix(SUFFIX).exists():
         with np.load(ref.path.with_suffix(SUFFIX), allow_pickle=False) as kept:
             arrays: dict[str, Any] = {name: kept[name] for name in kept.files}
@@ -208,14 +208,9 @@ def _purge_rows(path: Path, gone: Gone) -> int:
     if out.all():
         path.unlink()
     else:
-        _write_table(table.filter(pa.array(~out)), path)
+        keep_table(table.filter(pa.array(~out)), path)
         os.utime(path, ns=(age.st_atime_ns, age.st_mtime_ns))
     return int(out.sum())
-
-
-def _write_table(table: pa.Table, path: Path) -> None:
-    with whole_file(path) as file:
-        pq.write_table(table, file, compression="zstd", row_group_size=max(CELLS_AT_ONCE // table.num_columns, 1000))
 
 
 def _save(path: Path, **arrays: Any) -> None:

@@ -33,7 +33,7 @@ from spinney.study.study import Study
 PSEUDONYM_BYTES = 16
 LEFT_BEHIND = ("staging", "stores", "handover")
 ACCEPTED = ".accepted"
-CELLS_AT_ONCE = 4_000_000
+CELLS_AT_ONCE = 20_000_000
 
 
 class Forgotten(NamedTuple):
@@ -89,17 +89,15 @@ class Vault:
 
     def write(self, table: pa.Table, study: Study, watermark: datetime | None, *, ripe: bool = True) -> CohortRef:
         """Keep the columns that the study names, and no others. Rows that are not ripe are kept apart."""
-        allowed = ["patient", "index_time", *(feature.name for feature in study.features), study.label.name]
-        table = table.select([column for column in allowed if column in table.column_names])
+        allowed, there = ["patient", "index_time", *(feature.name for feature in study.features)], {*table.column_names}
+        table = table.select([column for column in (*allowed, study.label.name) if column in there])
         table = table.set_column(0, "patient", self.pseudonyms(table["patient"]))
         table = canonical(table)
         digest = table_digest(table)
         folder = private_folder(self.folder / ("cohorts" if ripe else "unripe") / study.name)
         path = folder / f"{study.digest[:12]}-{digest[:16]}.parquet"
         ref = CohortRef(path=path, rows=table.num_rows, digest=digest, study=study.digest, watermark=watermark)
-        rows = max(CELLS_AT_ONCE // table.num_columns, 1000)
-        with whole_file(path) as file:
-            pq.write_table(table, file, compression="zstd", row_group_size=rows)
+        keep_table(table, path)
         write_whole(path.with_suffix(".json"), ref.note())
         return ref
 
@@ -217,6 +215,14 @@ def _no_room(error: OSError, folder: Path) -> Exception:
     if not is_full(error):
         return error
     return SourceFailed(f"there is no room left in {folder}; make some and pull again: nothing half-written was kept")
+
+
+def keep_table(table: pa.Table, path: Path) -> None:
+    """A private file that is there as a whole, or as it was."""
+    rows = max(CELLS_AT_ONCE // table.num_columns, 1000)
+    words = [one.name for one in table.schema if pa.types.is_string(one.type)]  # measured values hardly ever repeat
+    with whole_file(path) as file:
+        pq.write_table(table, file, compression="zstd", row_group_size=rows, use_dictionary=words)
 
 
 def canonical(table: pa.Table) -> pa.Table:

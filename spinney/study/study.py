@@ -104,13 +104,7 @@ class Study(Settings):
     def with_codes(self, codes_of: CodesOf) -> Study:
         """A copy whose choices of events have other codes. `codes_of` is told what asks for events, and for which."""
         chosen = partial(_with_codes, codes_of)
-        features = tuple(
-            one.model_copy(update={"source": chosen(one.name, one.source)})
-            if isinstance(one.source, EventFeature)
-            else one
-            for one in self.features
-        )
-        changes: dict[str, Any] = {"features": features}
+        changes: dict[str, Any] = {"features": tuple(_with_source(one, chosen) for one in self.features)}
         if self.cohort is not None:
             changes["cohort"] = self.cohort.with_events(chosen)
         source = self.label.source
@@ -140,4 +134,12 @@ class Study(Settings):
 
 
 def _with_codes(codes_of: CodesOf, by: str, events: Events) -> Events:
-    return events.model_copy(update={"codes": codes_of(by, events)})
+    codes = codes_of(by, events)
+    return events if codes is events.codes else events.model_copy(update={"codes": codes})  # there may be thousands
+
+
+def _with_source(feature: Feature, chosen: Callable[[str, Events], Events]) -> Feature:
+    if not isinstance(feature.source, EventFeature):
+        return feature
+    source = chosen(feature.name, feature.source)
+    return feature if source is feature.source else feature.model_copy(update={"source": source})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 
@@ -15,6 +15,7 @@ from spinney.flows.cli.options import Offered
 from spinney.plugins import ALGORITHMS
 
 if TYPE_CHECKING:
+    from spinney.choice.verdict import GainVerdict
     from spinney.rows.cohort import Cohort
     from spinney.study.study import Study
     from spinney.trial.simulate import Simulation
@@ -25,14 +26,22 @@ DISTANCES = ["euclidean", "manhattan", "minkowski"]
 EXAMPLES = """\b
 Examples:
   spinney simulate study.yaml --data tables/
+  spinney simulate study.yaml --data tables/ --repeats 50 --html answer.html
   spinney simulate study.yaml --data tables/ --algorithm fedrf --json result.json
+  spinney simulate study.yaml --data tables/ --leave-one-site-out
   spinney simulate study.yaml --data tables/ --clusters 2 --distance manhattan
 """
+SECONDS, FEWEST, MOST = 10.0, 5, 50  # of repeats, where nobody says how many
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--data", required=True, type=click.Path(path_type=Path), help="Folder of CSV or Parquet, one per site.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    help=f"Splits of the patients.  [default: as many as fit {SECONDS:g} s, at least {FEWEST}]",
+)
 @click.option("--algorithm", type=Offered(ALGORITHMS), help="Instead of the study's.")
 @click.option("--secure-sum", type=click.Choice(SECURE_SUMS), help="Instead of the study's.")
 @click.option("--clusters", type=click.IntRange(min=1), help="Let sites of a kind help each other: how many kinds.")
@@ -40,39 +49,120 @@ Examples:
 @click.option("--preset", type=click.Choice(["spinney", "published"]), help="BOFRF as ours or as published.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Instead of the study's.")
 @click.option("--pooled", is_flag=True, help="Also grow the forest on all rows that nobody may have in life.")
+@click.option("--leave-one-site-out", is_flag=True, help="Also: what would a hospital get that brings nothing?")
+@click.option("--subsets", is_flag=True, help="Also: the gain with fewer sites, over groups of every size.")
+@click.option("--trees", "by_tree", is_flag=True, help="Also: the gain with fewer and more trees of each site.")
 @click.option("--workers", type=click.IntRange(min=1), help="Sites that answer at once.  [default: all cores]")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the answer as a page with pictures.")
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, allow_dash=True), help="Write the result; - for stdout."
 )
 def simulate(
-    study_file: Path, data: Path, pooled: bool, workers: int | None, json_file: Path | None, **changes: Any
+    study_file: Path,
+    data: Path,
+    repeats: int | None,
+    pooled: bool,
+    leave_one_site_out: bool,
+    subsets: bool,
+    by_tree: bool,
+    workers: int | None,
+    html_file: Path | None,
+    json_file: Path | None,
+    **changes: Any,
 ) -> None:
-    """Run a whole federation on a folder of tables, one file per site, and show what each site would gain.
+    """Would federating help? Run a whole federation on a folder of tables, one file per site, and say what each gains.
 
     Nothing is sent anywhere: all sites live in this process. Choices are made on training rows and figures are measured
-    on test rows. With a column such as `patient`, all rows of a patient stay in one part.
+    on test rows. The patients are split and the trees grown again and again, because one split is a throw of dice; a
+    gain's interval is over patients and splits. With a column such as `patient`, all rows of a patient stay together.
     """
     from spinney.configuration.study_file import read_study
     from spinney.connectors.tables import read_tables
-    from spinney.trial.simulate import pooled_forest
-    from spinney.trial.simulate import simulate as run
+    from spinney.flows.cli.simulate_show import report_of, show
 
-    if json_file is not None and not json_file.parent.is_dir():  # not after all the work
-        raise click.BadParameter(f"{json_file.parent} is not a folder; make it first", param_hint="--json")
+    for option, file in (("--json", json_file), ("--html", html_file)):
+        if file is not None and not file.parent.is_dir():  # not after all the work
+            raise click.BadParameter(f"{file.parent} is not a folder; make it first", param_hint=option)
     study = changed(read_study(study_file), **changes)
-    cohorts = {site: cohort_of(site, table, study) for site, table in read_tables(data).items()}
-    for column in absent_everywhere(cohorts):
+    tables = read_tables(data)
+
+    def draw(again: Study) -> dict[str, Cohort]:
+        return {site: cohort_of(site, table, again) for site, table in tables.items()}
+
+    for column in absent_everywhere(draw(study)):
         click.echo(f"{column} is a column at no site, so no tree can ask it; mend its name in the study", err=True)
     at_once = workers or os.cpu_count() or 1
-    with step_bar() as progress:
-        result = run(study, cohorts, workers=at_once, budget=seconds_left, progress=progress)
-    reference = pooled_figures(pooled_forest(study, cohorts, at_once), cohorts, study) if pooled else {}
-    report = as_json(study, result, reference)
+    how: dict[str, Any] = {"workers": at_once, "budget": seconds_left}
+    also: dict[str, Any] = {}
+    with step_bar() as bar:
+        results = ran(study, draw, repeats, bar, how)
+        few = min(len(results), FEWEST)
+        if pooled:
+            also["pooled"] = pooled_over(study, draw, few, at_once)
+        if leave_one_site_out:
+            also["newcomers"] = also_newcomers(study, draw, few, bar, how)
+        if subsets:
+            from spinney.trial.curves import by_sites
+
+            also["by_sites"] = by_sites(study, draw, few, bar.doing, **how)
+        if by_tree:
+            from spinney.trial.curves import by_trees
+
+            also["by_trees"] = by_trees(study, draw, few, bar.doing, **how)
+    report = report_of(study, results, also)
     if json_file is not None:
         text = json.dumps(report, indent=2, allow_nan=False) + "\n"
         click.echo(text, nl=False) if str(json_file) == "-" else json_file.write_text(text, encoding="utf-8")
+    if html_file is not None:
+        from spinney.reports.simulation import simulation_page
+
+        html_file.write_text(simulation_page(report), encoding="utf-8")
     if json_file is None or str(json_file) != "-":
-        show(study, report, result)
+        show(study, report)
+        if html_file is not None:
+            click.echo(f"with pictures: {html_file}")
+
+
+def ran(study: Study, draw: Any, wanted: int | None, bar: step_bar, how: dict[str, Any]) -> list[Simulation]:
+    """All repeats; the first one's gains are shown while the others run."""
+    from spinney.trial.repeats import repeats
+    from spinney.trial.summary import verdicts_of
+
+    began = time.monotonic()
+    results: list[Simulation] = []
+
+    def more(done: int) -> bool:
+        if wanted is not None:
+            return done < wanted
+        took = (time.monotonic() - began) / max(done, 1)
+        return done < FEWEST or (done < MOST and took * (done + 1) <= SECONDS)
+
+    for result in repeats(study, draw, more, progress=bar.advance, **how):
+        results.append(result)
+        bar.first(verdicts_of(results[:1])) if len(results) == 1 else bar.split(len(results))
+    return results
+
+
+def pooled_over(study: Study, draw: Any, repeats: int, workers: int) -> dict[str, float | None]:
+    """Mean AUROC of the pooled forest on every site's test rows."""
+    from spinney.trial.repeats import reseeded
+    from spinney.trial.simulate import pooled_forest
+    from spinney.trial.summary import mean_of
+
+    found = []
+    for repeat in range(repeats):
+        again = reseeded(study, repeat)
+        cohorts = draw(again)
+        found.append(pooled_figures(pooled_forest(again, cohorts, workers), cohorts, again))
+    return dict(mean_of(found))
+
+
+def also_newcomers(study: Study, draw: Any, repeats: int, bar: step_bar, how: dict[str, Any]) -> dict[str, Any]:
+    """What a hospital that brings nothing would get, by site."""
+    from spinney.choice.evidence import plain
+    from spinney.trial.newcomer import without_each
+
+    return dict(plain(without_each(study, draw, repeats, lambda site: bar.doing(f"without {site}"), **how)))
 
 
 def absent_everywhere(cohorts: dict[str, Cohort]) -> list[str]:
@@ -145,23 +235,40 @@ def seconds_left(seconds: float) -> Callable[[], bool]:
 
 
 class step_bar:
-    """A progress bar of the round's steps on a terminal, nothing elsewhere."""
+    """A progress bar of the round's steps on a terminal, with what the first split says; nothing elsewhere."""
 
-    def __enter__(self) -> Callable[[str, int, int], None]:
+    def __enter__(self) -> Self:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description:>8}"), BarColumn(), TextColumn("{task.completed}/{task.total} sites"))
+        console = Console(stderr=True, highlight=False)
+        columns = (TextColumn("{task.description:>16}"), BarColumn(), TextColumn("{task.completed}/{task.total} sites"))
         self._bar = Progress(
             *columns, TimeElapsedColumn(), console=console, transient=True, disable=not console.is_terminal
         )
         self._bar.start()
         self._task = self._bar.add_task("join", total=None)
-        return self._advance
+        self._where = ""
+        return self
 
-    def _advance(self, step: str, done: int, asked: int) -> None:
-        self._bar.update(self._task, description=step, completed=done, total=asked)
+    def advance(self, step: str, done: int, asked: int) -> None:
+        """So many sites have done a step."""
+        self._bar.update(self._task, description=f"{self._where}{step}", completed=done, total=asked)
+
+    def doing(self, what: str) -> None:
+        """Something that has no steps of its own."""
+        self._bar.update(self._task, description=what, completed=0, total=None)
+
+    def split(self, number: int) -> None:
+        """So many splits are done."""
+        self._where = f"split {number + 1}: "
+
+    def first(self, verdicts: Mapping[str, GainVerdict]) -> None:
+        """What the first split says, at once; more splits follow."""
+        if not self._bar.disable:
+            told = ", ".join(f"{site} {verdict.gain.value:+.3f}" for site, verdict in verdicts.items())
+            self._bar.console.print(f"gain over local in the first split: {told}", soft_wrap=True)
+        self.split(1)
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
@@ -180,83 +287,3 @@ def pooled_figures(model: Any, cohorts: dict[str, Cohort], study: Study) -> dict
         enough = min(test.patients_by_class()) >= study.choice.fewest_test_patients
         figures[site] = auroc(test.y, model.votes(test.X, np.ones_like(test.present))) if enough else None
     return figures
-
-
-def as_json(study: Study, result: Simulation, pooled: dict[str, float | None]) -> dict[str, Any]:
-    """The whole result as plain data."""
-    from spinney.choice.evidence import evidence_of
-
-    sites = {}
-    for site, outcome in result.outcomes.items():
-        sites[site] = evidence_of(outcome)
-        if site in pooled:
-            sites[site]["auroc"]["pooled"] = pooled[site]
-    return {
-        "study": study.name,
-        "study_digest": study.digest,
-        "algorithm": study.algorithm.name,
-        "secure_sum": study.privacy.secure_sum,
-        "seed": study.split.seed,
-        "model_digest": result.model_digest,
-        "bytes_between_sites": result.parcel_bytes,
-        "clusters": sorted({tuple(sorted(outcome.credit)) for outcome in result.outcomes.values()}),
-        "left_out": dict(result.left_out),
-        "sites": sites,
-    }
-
-
-def clustering(study: Study, clusters: list[tuple[str, ...]]) -> list[str]:
-    """Who helped whom, where the study asks for clusters."""
-    wanted = getattr(study.algorithm, "clusters", 1)
-    lines = [f"cluster: {', '.join(members)}" for members in clusters] if wanted > 1 else []
-    if wanted > 1 and len(clusters) < wanted:
-        fewest = study.privacy.fewest_scorers
-        lines.append(
-            f"{len(clusters)} instead of {wanted} clusters: one with fewer than {fewest} sites joins its nearest"
-        )
-    return lines
-
-
-def show(study: Study, report: dict[str, Any], result: Simulation) -> None:
-    """The result for people."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    from spinney.choice.personalise import DEFAULT_REASON
-
-    console = Console()
-    models = list(dict.fromkeys(name for site in report["sites"].values() for name in site["auroc"]))
-    table = Table(
-        title=f"{study.name}: {study.algorithm.name}, AUROC on test rows", box=box.SIMPLE_HEAD, title_justify="left"
-    )
-    table.add_column("site", no_wrap=True)
-    for heading in ("rows", "positives", *models, "gain over local (95 %)"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("choice", no_wrap=True)
-    for name, site in report["sites"].items():
-        figures = ["" if value is None else f"{value:.3f}" for value in (site["auroc"].get(model) for model in models)]
-        gain = site["gain"].get("auroc")
-        shown = (
-            ""
-            if gain is None or site["choice"]["model"] == "local"
-            else f"{gain['value']:+.3f} ({gain['low']:+.2f} to {gain['high']:+.2f})"
-        )
-        table.add_row(name, str(site["rows"]), str(site["positives"]), *figures, shown, site["choice"]["model"])
-    wide = console.options.update(max_width=1000)
-    console.width = max(console.width, console.measure(table, options=wide).maximum)  # a cut table tells nothing
-    console.print(table)
-    for name, site in report["sites"].items():
-        for line in [site["choice"]["question"], *site["choice"]["notes"]]:
-            if line:
-                click.echo(f"{name}: {line}")
-        if site["choice"]["reason"] != DEFAULT_REASON:
-            click.echo(f"{name}: {site['choice']['reason']}")
-    for line in clustering(study, report["clusters"]):
-        click.echo(line)
-    if study.privacy.warning:
-        console.print(f"Know that with {study.privacy.warning}.", highlight=False)
-    for name, reason in result.left_out.items():
-        click.echo(f"{name} was left out: {reason}")
-    size = f"{result.parcel_bytes / 1024:.0f} KiB of sealed parcels passed between sites"
-    click.echo(f"model {result.model_digest[:16] or '(none in common)'}; {size}.")

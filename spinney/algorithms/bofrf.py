@@ -74,6 +74,11 @@ class Bofrf(Settings):
         own = self.scoring_of_own_trees
         return own == "out-of-bag" or (own is None and not self.published)
 
+    def newcomer(self, common: Floats) -> Floats:
+        """Weights of the common trees at a site that brings nothing, so that it has no word of its own."""
+        weights = tempered_weights(common, common, 0) if self.tempered else mcc_weights(common, self.tau)
+        return or_equal(weights, np.ones(len(common), dtype=bool))
+
 
 @dataclass(frozen=True)
 class Weigher:

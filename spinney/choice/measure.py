@@ -14,6 +14,7 @@ from spinney.choice.curves import curve
 from spinney.choice.intervals import intervals, paired, resampled
 from spinney.choice.metrics import RANKING_AND_ERROR, Figure, Metric
 from spinney.choice.outcome import Decision, Newest, Outcome, Subgroup
+from spinney.choice.split_votes import SplitVotes
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
 from spinney.rows.floors import few
@@ -52,6 +53,12 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
         "credit": chooser.credit(decision),
         "model": model,
         "newest": newest(chooser, decision),
+        "tested": SplitVotes(
+            test.patients,
+            test.y,
+            {label: by_name[name] for label, name in shown.items()}
+            | {"chosen": _final(by_name[decision.name], decision)},
+        ),
     }
     if note := too_few(test, study, "test"):
         decision = replace(decision, notes=(*decision.notes, note))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from spinney.choice.curves import Curve
 from spinney.choice.metrics import Calibration, Figure
+from spinney.choice.split_votes import SplitVotes
 from spinney.rows.plane import SiteMap
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ class Outcome:
     gain_over_champion: Mapping[str, Figure] = field(default_factory=dict)  # on the same test rows
     newest: Newest | None = None  # None: the study keeps no newest index events aside
     subgroups: tuple[Subgroup, ...] = ()
+    tested: SplitVotes | None = field(
+        default=None, repr=False
+    )  # votes on test rows, for whoever reads many splits as one
     map: SiteMap = field(default_factory=SiteMap)  # as the coordinator told it; empty: it did not
 
     @property

@@ -48,6 +48,8 @@ class Simulation:
     release: Release | None = field(default=None, repr=False)
     kept: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     """What every site keeps for the nights of the epoch."""
+    parcels: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """What sites have sent to each other, by digest."""
 
 
 @dataclass
@@ -187,7 +189,8 @@ def simulate(
     outcomes = {name: house.outcome for name, house in sorted(houses.items()) if house.outcome is not None}
     size = sum(len(content) for _, content in post.contents.values())
     left_out, epoch = dict(sorted(federation.left_out.items())), after.epoch if after is not None else round
-    return Simulation(release.model, outcomes, left_out, size, epoch, release, kept)
+    parcels = {digest: content for (_, digest), (_, content) in post.contents.items()}
+    return Simulation(release.model, outcomes, left_out, size, epoch, release, kept, parcels)
 
 
 def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1) -> FederatedForest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,9 @@ label: {name: died}
 forest: {trees: 5, max_depth: 4}
 choice: {bootstrap: 100, folds: 3}
 """
+
+
+ONCE = ("--repeats", 1)  # unless a test is about many splits
 
 
 def spinney(*words: object) -> Result:
@@ -56,8 +60,8 @@ def study(tmp_path: Path) -> Path:
 
 
 def result(*words: object) -> dict:
-    """What a run writes as JSON to stdout."""
-    answer = spinney("simulate", *words, "--json", "-")
+    """What a run over one split writes as JSON to stdout."""
+    answer = spinney("simulate", *ONCE, *words, "--json", "-")
     assert answer.exit_code == 0, answer.output
     return json.loads(answer.stdout)
 
@@ -71,17 +75,54 @@ def refused(*words: object) -> str:
 
 
 def test_people_get_a_table_with_one_line_per_site(study, tables):
-    answer = spinney("simulate", study, "--data", tables)
+    answer = spinney("simulate", study, "--data", tables, *ONCE)
     assert answer.exit_code == 0
     lines = answer.stdout.splitlines()
-    assert lines[0].strip() == "wood: bofrf, AUROC on test rows"
-    heading = "site rows positives local fedrf bofrf personalised chosen gain over local (95 %) choice"
+    assert lines[0] == "wood: would bofrf help? (one split, a throw of dice)"
+    heading = "site rows positives alone together gain (95 %) in use"
     assert " ".join(next(line for line in lines if "positives" in line).split()) == heading
     for site in SITES:
-        row = next(line for line in lines if line.strip().startswith(site))
+        row = next(line for line in lines if line.strip().startswith(f"{site} "))
         assert row.split()[1] == "140"
         assert row.split()[-1] in {"bofrf", "local"}
     assert "of sealed parcels passed between sites" in lines[-1]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_answer_comes_before_the_figures_a_sentence_per_site(study, tables):
+    lines = spinney("simulate", study, "--data", tables, "--repeats", 2).stdout.splitlines()
+    assert lines[0] == "wood: would bofrf help? (2 splits)"
+    for site, line in zip(SITES, lines[2:6], strict=True):
+        assert re.fullmatch(rf"[+=?-] {site}: (yes|no harm|no|can't tell yet).*\.", line)
+
+
+def test_many_splits_are_told_as_means_and_the_first_one_s_model(study, tables):
+    every = [result(study, "--data", tables, "--seed", seed)["sites"]["ash"] for seed in (3, 4)]
+    report = result(study, "--data", tables, "--seed", 3, "--repeats", 2)
+    site = report["sites"]["ash"]
+    assert report["repeats"] == site["splits"] == 2
+    assert site["auroc"]["local"] == pytest.approx(np.mean([one["auroc"]["local"] for one in every]))
+    assert site["gain"]["auroc"]["value"] == pytest.approx(np.mean([one["gain"]["auroc"]["value"] for one in every]))
+    assert report["model_digest"] == result(study, "--data", tables, "--seed", 3)["model_digest"]
+    assert site["verdict"]["word"] in {"yes", "no harm", "no", "can't tell yet"}
+
+
+def test_what_a_hospital_gets_that_brings_nothing_is_ranked_on_all_its_rows(study, tables):
+    report = result(study, "--data", tables, "--leave-one-site-out")
+    assert set(report["newcomers"]) == {*SITES}
+    assert all(0.5 < one["low"] < one["value"] < one["high"] for one in report["newcomers"].values())
+
+
+def test_the_gain_is_drawn_against_the_number_of_sites(study, tables, tmp_path):
+    page = tmp_path / "answer.html"
+    answer = spinney("simulate", study, "--data", tables, *ONCE, "--subsets", "--html", page)
+    assert "Gain over local by the number of sites" in answer.stdout
+    sizes = {one["size"]: one["tried"] for one in result(study, "--data", tables, "--subsets")["by_sites"]["ash"]}
+    assert sizes == {3: 3, 4: 1}  # of the four groups of three, ash is in three
+    told = page.read_text()
+    assert "With fewer sites" in told
+    assert "<svg" in told
+    assert "<script" not in told
 
 
 def test_scripts_get_the_same_as_json(study, tables):
@@ -98,7 +139,7 @@ def test_scripts_get_the_same_as_json(study, tables):
 
 
 def test_a_json_file_is_written_beside_the_table(study, tables, tmp_path):
-    answer = spinney("simulate", study, "--data", tables, "--json", tmp_path / "result.json")
+    answer = spinney("simulate", study, "--data", tables, *ONCE, "--json", tmp_path / "result.json")
     report = json.loads((tmp_path / "result.json").read_text())
     shown = f"{report['sites']['ash']['auroc']['chosen']:.3f}"
     assert shown in answer.stdout
@@ -106,7 +147,7 @@ def test_a_json_file_is_written_beside_the_table(study, tables, tmp_path):
 
 
 def test_a_json_file_in_a_folder_that_is_not_there_is_refused_before_any_work(study, tables, tmp_path):
-    answer = spinney("simulate", study, "--data", tables, "--json", tmp_path / "nowhere" / "result.json")
+    answer = spinney("simulate", study, "--data", tables, *ONCE, "--json", tmp_path / "nowhere" / "result.json")
     assert answer.exit_code == 2
     assert "is not a folder; make it first" in answer.stderr
 
@@ -161,7 +202,7 @@ def test_the_pooled_forest_is_shown_when_asked_for(study, tables):
 def test_boosted_comparators_have_columns_of_their_own(study, tables):
     report = result(study, "--data", tables, "--algorithm", "boppid")
     assert set(report["sites"]["ash"]["auroc"]) == {"local", "boppid", "chosen"}
-    assert "(none in common)" in spinney("simulate", study, "--data", tables, "--algorithm", "local").stdout
+    assert "(none in common)" in spinney("simulate", study, "--data", tables, *ONCE, "--algorithm", "local").stdout
 
 
 def test_rows_of_one_patient_stay_in_one_part(study, tables):
@@ -188,7 +229,7 @@ def test_a_feature_that_a_site_does_not_have_is_no_obstacle(study, tables):
 
 def test_a_site_that_is_too_small_is_named_and_the_others_are_shown(study, tables):
     patients(3, 30).to_csv(tables / "elm.csv", index=False)
-    answer = spinney("simulate", study, "--data", tables)
+    answer = spinney("simulate", study, "--data", tables, *ONCE)
     assert answer.exit_code == 0
     assert "elm was left out: " in answer.stdout
     assert "smallest cohort" in answer.stdout
@@ -196,7 +237,7 @@ def test_a_site_that_is_too_small_is_named_and_the_others_are_shown(study, table
 
 def test_a_site_with_too_few_test_patients_shows_no_figure_but_a_note(study, tables):
     study.write_text(STUDY.replace("folds: 3}", "folds: 3, fewest_test_patients: 60}"))
-    answer = spinney("simulate", study, "--data", tables)
+    answer = spinney("simulate", study, "--data", tables, *ONCE)
     assert "ash: " in answer.stdout
     assert "too few for figures" in answer.stdout
     assert set(result(study, "--data", tables)["sites"]["ash"]["auroc"].values()) == {None}
@@ -204,7 +245,7 @@ def test_a_site_with_too_few_test_patients_shows_no_figure_but_a_note(study, tab
 
 def test_reversed_labels_are_asked_about(study, tables):
     patients(3, 300).assign(died=lambda table: 1 - table["died"]).to_csv(tables / "elm.csv", index=False)
-    answer = spinney("simulate", study, "--data", tables)
+    answer = spinney("simulate", study, "--data", tables, *ONCE)
     assert "is the label coded the other way round?" in answer.stdout
 
 
@@ -278,6 +319,6 @@ def test_the_options_offer_what_the_algorithms_are(study):
 
 def test_a_feature_that_no_site_has_is_said(study, tables):
     study.write_text(study.read_text().replace("features:", "features:\n  - {name: nowhere, kind: binary}", 1))
-    answer = spinney("simulate", study, "--data", tables)
+    answer = spinney("simulate", study, "--data", tables, *ONCE)
     assert answer.exit_code == 0
     assert "nowhere is a column at no site" in answer.stderr

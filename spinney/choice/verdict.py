@@ -22,7 +22,7 @@ MARKS: dict[Word, str] = {"yes": "+", "no harm": "=", "no": "-", "can't tell yet
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GainVerdict:
     """One word, the gain that it rests on, and how many more patients would tell (0: no number can be said)."""
 
     word: Word
@@ -45,17 +45,17 @@ class Verdict:
         return f"{self.word}, {gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
 
 
-def verdict_of(gain: Figure | None, patients: int) -> Verdict:
+def verdict_of(gain: Figure | None, patients: int) -> GainVerdict:
     """The verdict on a gain in AUROC over so many patients; no figure at all can't tell."""
     if gain is None or not gain.low <= gain.value <= gain.high:  # NaN is neither
-        return Verdict("can't tell yet", gain or Figure(float("nan"), float("nan"), float("nan")))
+        return GainVerdict("can't tell yet", gain or Figure(float("nan"), float("nan"), float("nan")))
     if gain.low > 0:
-        return Verdict("yes", gain)
+        return GainVerdict("yes", gain)
     if gain.high < 0:
-        return Verdict("no", gain)
+        return GainVerdict("no", gain)
     if gain.low >= -HARM:
-        return Verdict("no harm", gain)
-    return Verdict("can't tell yet", gain, _more_patients(gain, patients))
+        return GainVerdict("no harm", gain)
+    return GainVerdict("can't tell yet", gain, _more_patients(gain, patients))
 
 
 def _more_patients(gain: Figure, patients: int) -> int:

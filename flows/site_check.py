@@ -13,6 +13,7 @@ from spinney.flows.served import site_named
 from spinney.house.approvals import Approvals, the_study
 from spinney.tasks.cohort import check_cohort, encode_cohort, pull_cohort
 from spinney.tasks.guarded import guarded
+from spinney.tasks.site import keep_to_permit
 
 
 class SiteCheckInput(Settings):
@@ -30,6 +31,7 @@ def site_check(run: SiteCheckInput = SiteCheckInput()) -> dict[str, Any]:  # noq
     with guarded():
         site = site_named(run.site)
         approvals = Approvals(site.home, run.study or the_study(site.home))
+        keep_to_permit(site, approvals.study)
         pulled = pull_cohort(site, approvals.study)
         checked = check_cohort(site, approvals.study, pulled)
         checked.quality.require()

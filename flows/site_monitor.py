@@ -12,6 +12,7 @@ from spinney.flows.served import site_named
 from spinney.house.approvals import Approvals, the_study
 from spinney.tasks.guarded import guarded
 from spinney.tasks.scores import show_watch, watch_champion
+from spinney.tasks.site import keep_to_permit
 
 
 class SiteMonitorInput(Settings):
@@ -33,6 +34,7 @@ def site_monitor(run: SiteMonitorInput = SiteMonitorInput()) -> dict[str, int | 
     with guarded():
         site = site_named(run.site)
         study = Approvals(site.home, run.study or the_study(site.home)).study
+        keep_to_permit(site, study)
         rename_run(study.name, "the model in use", site.name)
         seen = watch_champion(site, study)
         if seen is None:

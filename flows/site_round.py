@@ -36,7 +36,7 @@ from spinney.tasks.round import (
     tidy_exchange,
     wait_for_opening,
 )
-from spinney.tasks.site import patients_of, watch_of
+from spinney.tasks.site import keep_to_permit, patients_of, watch_of
 from spinney.tasks.steps import Steps
 
 MANUAL, ADMISSION = "manual", "admission"
@@ -64,6 +64,7 @@ def site_round(run: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noq
         nights = SiteNights(site, run.study)
         nights.exchange.say = warn
         with nights.alone():
+            keep_to_permit(site, nights.study, nights.give_up)
             result = ended_before(nights, run.number)
             if result is None:
                 try:

@@ -4,6 +4,7 @@ SpinneyError
 ├── StudyInvalid          the study file has mistakes, all of them listed
 ├── CohortRejected        a table that breaks the study's contract: rule names and counts, never rows
 ├── Declined              a site stays out of the round and says why
+├── PermitExpired         the study may not go on; its patients' data are deleted
 ├── RoundVoid             too few sites are left; everybody keeps what they have
 ├── Refused               something that arrived is not what it should be
 │   ├── TreeRefused       a tree or forest that fails a check
@@ -39,6 +40,10 @@ class CohortRejected(SpinneyError):
 
 class Declined(SpinneyError):
     """This site stays out of the round."""
+
+
+class PermitExpired(SpinneyError):
+    """The permit of a study has ended: nothing is pulled or computed for it any more."""
 
 
 class RoundVoid(SpinneyError):

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from spinney.cohort.objections import ObjectionCounts
 from spinney.cohort.patients import Patients
-from spinney.cohort.purge import silent_trees, studies_in
+from spinney.cohort.purge import forget_study, silent_trees, studies_in
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.exchange import SystemClock
 from spinney.connectors.mlflow import Registry
+from spinney.errors import PermitExpired
 from spinney.house.approvals import Approvals, NotApproved, the_study
 from spinney.house.audit import Audit, AuditEntry
 from spinney.scoring.monitor import Watch
@@ -27,9 +28,27 @@ def patients_of(site: SiteSettings, study: Study) -> Patients:
     return Patients(site.vault, study, site.dask)
 
 
+def keep_to_permit(site: SiteSettings, study: Study, ended: Callable[[str], None] = lambda _: None) -> None:
+    """PermitExpired if the study's permit has ended; all that is kept of its patients here is deleted first.
+
+    `ended` is told why, for what else has to end.
+    """
+    now = SystemClock().now()
+    try:
+        study.require_permit(now)
+    except PermitExpired as reason:
+        if gone := forget_study(site.vault, study.name):
+            words = f"{reason}. {gone} files about its patients were deleted here."
+            entry = AuditEntry(direction="noted", kind="Permit", study=study.name, digest=study.digest, words=words)
+            Audit(site.home / "audit.jsonl").append(entry, now)
+        ended(str(reason))
+        raise
+
+
 def score_night_of(site: SiteSettings, study: str | None = None) -> ScoreNight:
     """A night of scoring for a study (by name), or for the only one that is approved."""
     approved = Approvals(site.home, study or the_study(site.home)).study
+    keep_to_permit(site, approved)
 
     def note(words: str) -> None:
         entry = AuditEntry(direction="noted", kind="Scores", study=approved.name, words=words)

@@ -97,6 +97,9 @@ def show_study(study: Study, approvals: Approvals) -> None:
 
     title = f"{study.name}, version {study.version}"
     click.echo(f"{title}: {study.description}" if study.description else title)
+    for what, words in (("purpose", study.purpose), ("legal basis", study.legal_basis), ("permit", study.permit or "")):
+        if words:
+            click.echo(click.wrap_text(f"{what}: {words}", 110, initial_indent="  ", subsequent_indent="    "))
     click.echo(f"  outcome: {study.label.name}")
     variables = f"variables: {', '.join(feature.name for feature in study.features)}"
     click.echo(click.wrap_text(variables, 110, initial_indent="  ", subsequent_indent="    "))

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -123,7 +123,11 @@ def _pulled(
 def _read(
     study: Study, plan: PullPlan, now: datetime | None, report: PullReport, tell: Progress
 ) -> Iterator[tuple[Pulled, Path]]:
-    """What the source has for the study, without those who object, and a folder to work in."""
+    """What the source has for the study, without those who object, and a folder to work in.
+
+    PermitExpired if nobody may look any more: by the true clock, also where a source's dates are shifted.
+    """
+    study.require_permit(datetime.now(UTC))
     if plan.as_of is not None:
         report.as_of = plan.as_of
         report.notes.append(note_on_now(plan.as_of))

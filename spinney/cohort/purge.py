@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from spinney.cohort.encoded import ARRAYS, SUFFIX
-from spinney.cohort.vault import ACCEPTED, Vault, keep_table, read_note, table_digest
+from spinney.cohort.vault import ACCEPTED, LEFT_BEHIND, Vault, keep_table, read_note, table_digest
 from spinney.errors import SourceFailed
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage import locks
@@ -49,6 +49,20 @@ class Purged:
     """Digest of a cohort -> what is left of it; None: nothing."""
     busy: tuple[str, ...] = ()
     """Studies that are left to their next night, because something works with them."""
+
+
+def forget_study(vault: Vault, study: str) -> int:
+    """Delete all that the house keeps of the study's patients, also what a running round or pull works with.
+
+    Says how many files went. Models, reports and the log stay: no patient is in them.
+    """
+    kept = ("cohorts", "unripe", "grown", *LEFT_BEHIND)
+    gone = 0
+    for folder in (*(vault.folder / what / study for what in kept), vault.folder.parent / "predictions" / study):
+        if folder.exists():
+            gone += sum(path.is_file() for path in folder.rglob("*"))
+            shutil.rmtree(folder)
+    return gone
 
 
 def gone_of(vault: Vault, out: list[str], kept: list[str] | None = None) -> Gone:

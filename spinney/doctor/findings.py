@@ -12,7 +12,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -22,12 +22,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from spinney.errors import SpinneyError
+from spinney.house.approvals import Approvals, approved_studies
 from spinney.house.keys import KEY_VARIABLE, KeyRing, fingerprint
 from spinney.plugins import ALGORITHMS, EXCHANGES, SOURCES
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
 LOCK = Path(__file__).resolve().parents[2] / "uv.lock"
+PERMIT_ENDS_SOON = 30  # days
 SKEW_NOTICED, SKEW_TOO_MUCH = timedelta(seconds=30), timedelta(minutes=5)
 State = Literal["ok", "warning", "wrong"]
 
@@ -158,6 +160,23 @@ def check_home(home: Path) -> Finding:
     if mode & 0o077:
         return Finding("home", "wrong", f"{home} is open to others (mode {mode:04o}); run: chmod 700 {home}")
     return Finding("home", "ok", str(home))
+
+
+def check_permits(home: Path, now: datetime) -> Finding:
+    """Whether the permits of the approved studies last for some weeks."""
+    state: State = "ok"
+    words = []
+    for name in approved_studies(home):
+        permit = Approvals(home, name).study.permit
+        if permit is not None:
+            left = (permit.expires - now.date()).days
+            words.append(f"{permit.reference} of {name} ends on {permit.expires}")
+            if permit.is_over(now):
+                state = "wrong"
+            elif left < PERMIT_ENDS_SOON and state == "ok":
+                state = "warning"
+    advice = "" if state == "ok" else "; then rounds stop and cohorts are deleted, unless a changed study is approved"
+    return Finding("permits", state, (", ".join(words) or "no approved study has one") + advice)
 
 
 def check_keys(home: Path) -> Finding:

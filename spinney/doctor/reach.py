@@ -18,7 +18,7 @@ from spinney.configuration.site import SiteSettings
 from spinney.connectors import dask_cluster
 from spinney.connectors.exchange import Exchange, ExchangeDenied
 from spinney.doctor.doors import OF_MLFLOW, OF_PREFECT, check_door
-from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, finding_of
+from spinney.doctor.findings import Finding, check_clock, check_disk, check_home, check_keys, check_permits, finding_of
 from spinney.errors import SpinneyError
 from spinney.house.approvals import approved_studies
 
@@ -51,6 +51,7 @@ def examine(house: SiteSettings | CoordinatorSettings, prefect_url: str, least_g
     clocks = Clocks()
     yield check_home(house.home)
     yield check_keys(house.home)
+    yield check_permits(house.home, datetime.now(UTC))
     yield check_disk(house.home, least_gib)
     yield check_prefect(prefect_url, clocks)
     if prefect_url:

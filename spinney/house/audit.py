@@ -74,6 +74,7 @@ WHAT = {
     "Withdrawal": "that a house takes its trees back",
     "ApprovedRoster": "that this house has accepted a list of the houses",
     "Objections": "how many patients are left out because they object, and the hash of the lists that say so",
+    "Permit": "that the permit of a study has ended, and what was deleted",
     "InForce": "under which list of the houses rounds run from now on",
 }
 IN_WORDS = {"sent": "Sent to", "received": "Received from", "refused": "Refused from", "decided": "Decided by"}

@@ -79,7 +79,8 @@ class CoordinatorNights(HouseNights):
         return False
 
     def run(self, number: int, through: Through = directly) -> Ended:
-        """Open the round and ask until it is over."""
+        """Open the round and ask until it is over; PermitExpired if the study may not go on."""
+        self.require_permit()
         memory = self.memory(number)
         if "roster" not in memory:  # a round that was begun goes on with the roster that it was begun with
             memory["roster"] = effective_roster(self.approvals, self.exchange).digest

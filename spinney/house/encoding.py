@@ -3,9 +3,9 @@
     bytes = [kind, [value of each field]]      array = [form, shape, bytes]         set = sorted list
     digest = raw bytes                         array of yes and no = packed bits    letter = deflated bytes
 
-How an array's cells are written: `wire_arrays.py`. Reading never builds what the annotations don't ask for: a value's
-first byte is looked at before it is unpacked, and list lengths are counted down, not allocated. What was read is
-written again and must give the same bytes.
+How an array's cells are written: `encoding_arrays.py`. Reading never builds what the annotations don't ask for: a
+value's first byte is looked at before it is unpacked, and list lengths are counted down, not allocated. What was read
+is written again and must give the same bytes.
 """
 
 from __future__ import annotations

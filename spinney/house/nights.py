@@ -19,7 +19,7 @@ from typing import Any
 
 from spinney.configuration.house import ExchangeAccess
 from spinney.connectors.exchange import Clock, Exchange, ExchangeError, SystemClock
-from spinney.errors import SpinneyError
+from spinney.errors import PermitExpired, SpinneyError
 from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.channel import RoundChannel
@@ -60,6 +60,15 @@ class HouseNights:
         with locks.alone(private_folder(self._folder("rounds")) / ".lock", busy):
             self._tidy()
             yield
+
+    def require_permit(self) -> None:
+        """PermitExpired if the study's permit has ended; a round that was begun ends with it."""
+        try:
+            self.study.require_permit(self.clock.now())
+        except PermitExpired:
+            if self.rounds.unfinished is not None:
+                self.abandon(self.rounds.unfinished)
+            raise
 
     def channel(self, number: int, roster: Roster, opening: str = "") -> RoundChannel:
         """Where this house reads and writes in a round."""

@@ -132,7 +132,8 @@ class SiteNights(HouseNights):
         return notes
 
     def await_opening(self, wanted: int | None = None) -> OpenedRound:
-        """The round that is open now, or NotOpened when the study's patience is over."""
+        """The round that is open now, or NotOpened when the study's patience is over; PermitExpired is too late."""
+        self.require_permit()
         patience = timedelta(minutes=self.study.schedule.opening_minutes)
         found = self.exchange.wait_until(lambda: self._open_round(wanted), patience, self.clock)
         if found is None:

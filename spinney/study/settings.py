@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,6 +16,21 @@ THRESHOLD_STEPS = 1000
 MOST_THRESHOLD_STEPS = 65_535
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
+
+
+class Permit(Settings):
+    """A permit to use patients' data, such as an ethics committee's or a data-access body's."""
+
+    reference: str = Field(min_length=1, max_length=200, description="Its number, as the authority writes it.")
+    granted_by: str = Field(min_length=1, max_length=200, description="Whose it is.")
+    expires: date = Field(description="Its last day, which ends at midnight UTC.")
+
+    def __str__(self) -> str:
+        return f"{self.reference} of {self.granted_by}, until {self.expires}"
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether the last day has passed."""
+        return now.astimezone(UTC).date() > self.expires
 
 
 class Feature(Settings):

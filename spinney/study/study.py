@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial, reduce
 from operator import or_
 from typing import Annotated, Any, Literal, Self
@@ -13,11 +14,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from spinney.base import FileName
+from spinney.errors import PermitExpired
 from spinney.plugins import ALGORITHMS
 from spinney.study.codes import CodeSets, Pinned, code_set_mistakes
 from spinney.study.definition import RESERVED_COLUMNS, EventFeature, Events
 from spinney.study.fitting import StudyCohort
-from spinney.study.settings import Choice, Feature, ForestSettings, Label, Privacy, Schedule, Settings, Split
+from spinney.study.settings import Choice, Feature, ForestSettings, Label, Permit, Privacy, Schedule, Settings, Split
 
 EPOCH_NIGHTS = 7
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
@@ -31,6 +33,15 @@ class Study(Settings):
     name: FileName = Field(description="Short name of the study; part of every message's address.")
     version: int = Field(1, ge=1, description="Raised by whoever changes the study.")
     description: str = Field("", description="The clinical question in a sentence or two.")
+    purpose: str = Field("", max_length=2000, description="What the model is for; told in data-protection documents.")
+    legal_basis: str = Field(
+        "",
+        max_length=2000,
+        description="On what grounds patients' data may be used, such as GDPR Art. 6(1)(e) with Art. 9(2)(j).",
+    )
+    permit: Permit | None = Field(
+        None, description="The permit under which all sites work. When it ends, rounds stop and cohorts are deleted."
+    )
     features: tuple[Feature, ...] = Field(
         min_length=1, max_length=5000, description="The variables that trees may ask."
     )
@@ -118,6 +129,14 @@ class Study(Settings):
         """How many nights an epoch has."""
         published = bool(getattr(self.algorithm, "published", False))
         return self.privacy.epoch_nights or (1 if published else EPOCH_NIGHTS)
+
+    def require_permit(self, now: datetime) -> None:
+        """PermitExpired if the study has a permit, and its last day is over."""
+        if self.permit is not None and self.permit.is_over(now):
+            raise PermitExpired(
+                f"the permit {self.permit.reference} of {self.name} ended on {self.permit.expires}: no rounds, and "
+                "sites delete their cohorts. With a new permit: write it into study.yaml, raise `version`, and approve"
+            )
 
     @property
     def digest(self) -> str:

@@ -28,7 +28,18 @@ def test_a_healthy_site_has_one_line_per_check_and_exit_code_0(house: Path, serv
     monkeypatch.setenv("PREFECT_API_URL", f"{server()}/api")
     answer = spinney("doctor", "--least-gib", "0")
     assert answer.exit_code == 0, answer.output
-    checks = ["python", "versions", "plugins", "settings", "home", "keys", "disk", "prefect", "prefect login"]
+    checks = [
+        "python",
+        "versions",
+        "plugins",
+        "settings",
+        "home",
+        "keys",
+        "permits",
+        "disk",
+        "prefect",
+        "prefect login",
+    ]
     checks += ["exchange", "rights", "source", "registry", "mlflow login", "clock"]
     lines = answer.stdout.splitlines()
     assert [(line[:8].strip(), line[9:22].strip()) for line in lines] == [("ok", check) for check in checks]

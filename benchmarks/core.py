@@ -24,6 +24,7 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import confusion_matrix
 
+from benchmarks.federations import unit_grid
 from benchmarks.harness import Figure, Measured, command, table
 from spinney.choice.model import FederatedForest
 from spinney.forest import codec
@@ -35,7 +36,7 @@ from spinney.study.settings import Feature, ForestSettings
 
 COLUMNS = 30
 PRESENT = np.ones(COLUMNS, dtype=bool)
-GRID = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)
+GRID = unit_grid(COLUMNS)
 TURNS = 5
 Result = TypeVar("Result")
 

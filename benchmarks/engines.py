@@ -22,18 +22,19 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.federations import unit_grid
 from benchmarks.harness import Figure, Measured, command, table
 from benchmarks.speed_peers import INTELEX as INTELEX_PEER
 from benchmarks.speed_peers import NotInstalled, versions
 from spinney.connectors.dask_cluster import DaskSettings, cluster_of
 from spinney.federation.forest_site import forest_digest
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import export_forest
 from spinney.forest.grow import MAX_SEED, grow, tree_parameters
 from spinney.forest.traverse import Walker
 from spinney.study.settings import ForestSettings
 
 COLUMNS, HELD_OUT = 30, 10_000
-GRID = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)
+GRID = unit_grid(COLUMNS)
 INTELEX = "scikit-learn-intelex, its own bootstrap"
 INTELEX_OURS = "scikit-learn-intelex, our bootstrap"
 HEAD = (

@@ -9,7 +9,10 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
+from spinney.forest.export import Rounding, grid_of
 from spinney.rows.cohort import Cohort, cohort_from_frame
+from spinney.rows.encode import columns_of
+from spinney.study.settings import Feature
 from spinney.study.study import Study
 
 
@@ -32,6 +35,12 @@ def study_of(
             "privacy": privacy or {},
         }
     )
+
+
+def unit_grid(columns: int) -> Rounding:
+    """The grid of so many continuous features from 0 to 1, as studies have it by default."""
+    features = [Feature(name=f"x{place}", kind="continuous", range=(0, 1)) for place in range(columns)]
+    return grid_of(columns_of(features), 0.01)
 
 
 def breast_cancer(sites: int, trees: int) -> tuple[Study, dict[str, Cohort]]:

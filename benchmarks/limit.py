@@ -119,16 +119,17 @@ def packed(study: Study, cohorts: Mapping[str, Cohort]) -> tuple[int, dict[str, 
 def _forest(study: Study, cohort: Cohort, rounding: Rounding) -> Forest:
     rows = cohort.rows(Part.TRAINING)
     _, patients = np.unique(rows.patients, return_inverse=True)
-    grown = grow(rows.X, rows.y, patients, study.forest, study.split.seed)
+    X = rounding.snapped(rows.X)
+    grown = grow(X, rows.y, patients, study.forest, study.split.seed)
     return export_forest(
-        grown.trees, grown.drawn, rows.X, rows.y, patients, floor=study.privacy.smallest_leaf, rounding=rounding
+        grown.trees, grown.drawn, X, rows.y, patients, floor=study.privacy.smallest_leaf, rounding=rounding
     )
 
 
 def _entropies(forest: Forest, rounding: Rounding) -> dict[str, float]:
     split = forest.feature != LEAF
     features = forest.feature[split]
-    codes = np.rint(forest.threshold[split] / rounding.steps[features]).astype(int)
+    codes = rounding.nearest(features, forest.threshold[split])
     thresholds = sum(entropy(codes[features == feature]) for feature in np.unique(features))
     return {
         "shape": entropy(split),

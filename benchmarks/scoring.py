@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 
+from benchmarks.federations import unit_grid
 from benchmarks.harness import Figure, Measured, command, table
 from spinney.choice.model import FederatedForest
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import export_forest
 from spinney.forest.grow import grow
 from spinney.study.settings import Feature, ForestSettings
 
@@ -79,7 +80,7 @@ def grown_by_spinney(sizes: Sizes) -> tuple[Any, int]:
     settings = ForestSettings(trees=sizes.trees, max_depth=sizes.depth, min_samples_leaf=5)
     people = np.arange(len(y))
     grown = grow(X, y, people, settings, 0, 2)
-    rounding = Rounding(np.full(COLUMNS, 1 / 1000), 0.01)
+    rounding = unit_grid(COLUMNS)
     forest = export_forest(grown.trees, grown.drawn, X, y, people, floor=5, rounding=rounding, jobs=2)
     features = [Feature(name=name, kind="continuous", range=(0, 1)) for name in NAMES]
     weights = np.linspace(0.5, 1, len(forest))

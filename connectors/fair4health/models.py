@@ -28,7 +28,7 @@ TAKEN: dict[str, Target] = {
 OUR_WORDS = {"areaUnderROC": "auroc", "areaUnderPR": "auprc"}
 WITHOUT = {
     "handle_invalid": "what is missing is left to the forest; see `imputation`",
-    "max_bins": "thresholds are rounded by a feature's range and `precision`",
+    "max_bins": "trees cut a feature at its `cuts`, at most `most_cuts` of them",
     "max_parallelism": "each site uses its own processors",
 }
 Sections = dict[str, dict[str, Any]]

@@ -27,7 +27,7 @@ from spinney.federation.messages import Done, GrownForest, GrowOrder
 from spinney.federation.seam import Algorithm, Federation, Message, MessageKind, Parcel
 from spinney.federation.welcome import welcome
 from spinney.forest import codec
-from spinney.forest.export import Rounding
+from spinney.forest.export import Rounding, on_grid
 from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
@@ -161,7 +161,7 @@ def boost(training: Cohort, study: Study, rounding: Rounding, seed: int) -> Boos
     """
     from sklearn.tree import DecisionTreeClassifier  # late, as in grow.py
 
-    X, y = present_only(training), training.y == 1
+    X, y = rounding.snapped(present_only(training)), training.y == 1
     learner = DecisionTreeClassifier(max_depth=1, min_samples_leaf=study.forest.min_samples_leaf, random_state=seed)
     weight = np.full(len(y), 1 / len(y))
     stumps: list[Forest] = []
@@ -190,17 +190,15 @@ def _stump(
 ) -> Forest:
     said = [float(classes[vote]) for vote in tree.value[:, 0].argmax(axis=1)]
     if tree.node_count == 3:
-        feature, threshold = int(tree.feature[0]), rounding.threshold(tree.feature[:1], tree.threshold[:1])[0]
-        missing = bool(tree.missing_go_to_left[0])
-        left = np.where(np.isnan(X[:, feature]), missing, X[:, feature] <= threshold)
+        feature = np.array([tree.feature[0], LEAF, LEAF], np.int16)
+        missing_left = np.array([tree.missing_go_to_left[0], False, False], bool)
+        says = np.array([0, said[1], said[2]])
+        stump = on_grid(Forest(feature, np.array([tree.threshold[0], 0, 0]), missing_left, says), X, rounding)
+        values = X[:, feature[0]]
+        left = np.where(np.isnan(values), missing_left[0], values <= stump.threshold[0])
         people = [len(np.unique(training.patients[side])) for side in (left, ~left)]
         if min(people) >= study.privacy.smallest_leaf and said[1] != said[2]:
-            return Forest(
-                np.array([feature, LEAF, LEAF], np.int16),
-                np.array([threshold, 0, 0]),
-                np.array([missing, False, False]),
-                np.array([0, said[1], said[2]]),
-            )
+            return stump
     return Forest(np.array([LEAF], np.int16), np.zeros(1), np.zeros(1, bool), np.array([said[0]]))
 
 

@@ -19,14 +19,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spinney.choice.metrics import calibrated
 from spinney.errors import CohortRejected
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import export_forest, grid_of
 from spinney.forest.grow import MAX_SEED, grow
 from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, depths, join_forests, right_children
 from spinney.forest.votes import scores
 from spinney.rows.encode import Matrix, columns_of, encode, filled
-from spinney.study.settings import THRESHOLD_STEPS, Feature, ForestSettings, Privacy
+from spinney.study.settings import Feature, ForestSettings, Privacy
 
 Floats = NDArray[np.float64]
 ABOVE_HALF = float(np.nextafter(0.5, 1.0))
@@ -86,11 +86,12 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = ForestSettings(
             trees=self.n_estimators, max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf
         )
-        matrix, _ = encode(_Table(X, features), columns_of(features))
+        columns = columns_of(features)
+        rounding = grid_of(columns, Privacy().probability_precision)
+        matrix = rounding.snapped(encode(_Table(X, features), columns)[0])
         labels, people = codes.astype(np.int8), np.arange(len(codes))
         seed = check_random_state(self.random_state).randint(MAX_SEED)
         grown = grow(matrix, labels, people, settings, seed, self.n_jobs)
-        rounding = Rounding(np.full(len(features), 1 / THRESHOLD_STEPS), Privacy().probability_precision)
         forest = export_forest(
             grown.trees, grown.drawn, matrix, labels, people, floor=self.smallest_leaf, rounding=rounding
         )
@@ -279,6 +280,4 @@ class _Table:
 def _feature_of(name: str, values: NDArray[np.float64]) -> Feature:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    return Feature.model_construct(
-        name=name, kind="continuous", range=(low, high if high > low else low + 1), precision=None, categories=None
-    )
+    return Feature.model_construct(name=name, kind="continuous", range=(low, high if high > low else low + 1))

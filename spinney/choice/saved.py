@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 from spinney.base import Name, Settings
 from spinney.errors import Refused
 from spinney.forest import codec
-from spinney.forest.export import Rounding
+from spinney.forest.export import Rounding, grid_of
 from spinney.rows.encode import columns_of
 from spinney.study.settings import Feature
 
@@ -55,8 +55,7 @@ class ModelDescription(Settings):
     @property
     def rounding(self) -> Rounding:
         """The grid on which the trees' numbers lie."""
-        steps = np.array([column.step for column in columns_of(self.features)])
-        return Rounding(steps, self.probability_precision)
+        return grid_of(columns_of(self.features), self.probability_precision)
 
 
 def save(model: FederatedForest, probability_precision: float) -> tuple[ModelDescription, bytes]:

@@ -13,6 +13,7 @@ impute                      missing values filled where a study asks for it
 vault, encoded              where cohorts are kept, as tables and as arrays
 check_result, drift         is it like the study says, and like last night
 gaps, accepted              what a site has nothing of, and what its people say of that
+record_steps                where a study cuts finer than a site records
 quality_docs                the page for the staff of the site
 tree_membership, handover   who is in which tree; who is to be scored
 objections, leaving         who has said no, and what a pull does about it

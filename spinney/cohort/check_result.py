@@ -13,6 +13,7 @@ from spinney.cohort.attrition import Division
 from spinney.cohort.drift import Drift, cohorts_before, drift
 from spinney.cohort.gaps import gaps
 from spinney.cohort.quality_docs import write_docs
+from spinney.cohort.record_steps import finer_than_recorded
 from spinney.cohort.vault import Vault
 from spinney.connectors.great_expectations.quality import Counts, QualityReport, RuleResult, check_table
 from spinney.errors import CohortRejected
@@ -51,7 +52,11 @@ def check_cohort(
     passed_over = earlier[earlier.index(found[0]) + 1 :] if found else earlier
     before = found[1] if found else None
     division = division_of(table, study, vault)
-    more = *enough_patients(division, study), *gaps(table, before, study, counts, accepted)
+    more = (
+        *enough_patients(division, study),
+        *gaps(table, before, study, counts, accepted),
+        *finer_than_recorded(table, study),
+    )
     quality = QualityReport((*check_table(table, study, counts).results, *more))
     moved = None if before is None else drift(before, table, study)
     if not quality.failures("critical"):

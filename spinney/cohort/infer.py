@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,17 @@ from spinney.connectors.tables import NAME_PATTERN, patient_column
 from spinney.errors import StudyInvalid
 from spinney.rows.encode import texts
 from spinney.rows.read_as import READINGS, edges, is_closed
+from spinney.rows.recorded import recorded_steps, rounded_down
+from spinney.study.cuts import FINEST_CUTS, MOST_CUTS, cuts_of
 from spinney.study.definition import RESERVED_COLUMNS
-from spinney.study.settings import MOST_THRESHOLD_STEPS, THRESHOLD_STEPS, Feature, Label
+from spinney.study.settings import Feature, Label
 from spinney.study.study import Study
 
 MOST_FEATURES = 5000
 FEWEST_PATIENTS_OF_A_CATEGORY = 5
 MOST_CATEGORIES = 50
 MOST_OUTCOMES = 20
-STEPS_ACROSS_THE_MIDDLE = 50
+CUTS_ACROSS_THE_MIDDLE = 8
 NEGATIVE_WORDS = {
     "0",
     "no",
@@ -204,7 +206,7 @@ class _Column:
         if is_code and self.column not in self.answers.numbers and np.all(numbers == np.round(numbers)):
             return self._codes(called, len(counts))
         low, high = _round_range(float(numbers.min()), float(numbers.max()))
-        return Feature(**called, kind="continuous", range=(low, high), precision=_precision(numbers, high - low))
+        return Feature(**called, kind="continuous", range=(low, high), **_cuts(numbers, (low, high)))
 
     def _codes(self, called: dict[str, str], different: int) -> Feature:
         """Whole numbers that are called like codes: 3 is not more than 2."""
@@ -269,41 +271,43 @@ def _common(patients: pd.Series) -> tuple[str, ...]:
 
 
 def _round_range(low: float, high: float) -> tuple[float, float]:
-    step = _round_down((high - low) / 10)
+    step = rounded_down((high - low) / 10)
     digits = max(0, -math.floor(math.log10(step)))
     first, last = math.floor(round(low / step, 6)), math.ceil(round(high / step, 6))
     return round(first * step, digits), round(last * step, digits)
 
 
-def _precision(numbers: np.ndarray, span: float) -> float | None:
-    """Finer than a thousandth of the range where most patients are crowded in a small part of it."""
-    middle = _middle(numbers) or _middle(numbers[numbers != np.median(numbers)])  # most patients may share one value
-    wanted = middle / STEPS_ACROSS_THE_MIDDLE
-    if wanted < 2 and np.all(numbers == np.round(numbers)):
-        wanted = 0.5  # thresholds lie half-way between whole numbers
-    if not 0 < wanted < span / THRESHOLD_STEPS:
-        return None
-    finest = span / MOST_THRESHOLD_STEPS
-    return _round_down(wanted) if _round_down(wanted) >= finest else _round_up(finest)
+def _cuts(numbers: np.ndarray, ends: tuple[float, float]) -> dict[str, Any]:
+    """In which steps the numbers are recorded, and cuts of which some lie where most patients are."""
+    found: dict[str, Any] = {}
+    span = ends[1] - ends[0]
+    recorded = recorded_steps(numbers)
+    if recorded is not None and recorded < span:
+        found["resolution"] = recorded
+    low, high = _middle(numbers)
+    if low == high:
+        low, high = _middle(numbers[numbers != np.median(numbers)])  # most patients may share one value
+
+    def across(spacing: Literal["equal", "logarithmic"], most: int = MOST_CUTS) -> int:
+        cuts = np.array(cuts_of(ends, found.get("resolution"), spacing, most))
+        return int(np.count_nonzero((cuts > low) & (cuts < high)))
+
+    wanted = min(CUTS_ACROSS_THE_MIDDLE, (high - low) / (2 * recorded) - 1 if recorded else np.inf)
+    if low == high or across("equal") >= wanted:
+        return found
+    if ends[0] >= 0 and across("logarithmic") >= wanted:
+        return found | {"cuts": "logarithmic"}
+    most = next(
+        most
+        for most in (256, 1024, 4096, 16_384, FINEST_CUTS)
+        if across("equal", most) >= wanted or most == FINEST_CUTS
+    )
+    return found | {"most_cuts": most}
 
 
-def _middle(numbers: np.ndarray) -> float:
+def _middle(numbers: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(numbers, [0.25, 0.75]) if len(numbers) else (0.0, 0.0)
-    return float(high - low)
-
-
-def _round_down(number: float) -> float:
-    """The largest of ... 0.5, 1, 2, 5, 10, 20, 50 ... that is not above."""
-    return max(step for step in _round_numbers(number) if step <= number)
-
-
-def _round_up(number: float) -> float:
-    return min(step for step in _round_numbers(number) if step >= number)
-
-
-def _round_numbers(near: float) -> list[float]:
-    power = math.floor(math.log10(near))
-    return [float(f"{digit}e{exponent}") for exponent in (power - 1, power, power + 1) for digit in (1, 2, 5)]
+    return float(low), float(high)
 
 
 def _words(column: pd.Series) -> list[str | None]:

@@ -38,11 +38,12 @@ def regrow(vault: Vault, study: Study, site: str, model: FederatedForest, round_
     matrix = present_only(training)
     if model.fill_ is not None:
         matrix = filled(matrix, training.present, model.fill_)
+    floor, rounding = study.privacy.smallest_leaf, rounding_of(study, cohort)
+    matrix = rounding.snapped(matrix)
     _, patients = np.unique(training.patients, return_inverse=True)
     seed = seed_of(study, round_, f"{site}/at home/{ref.digest}", training.salt)
     settings = study.forest.model_copy(update={"trees": trees})
     grown = grow(matrix, training.y, patients, settings, seed)
-    floor, rounding = study.privacy.smallest_leaf, rounding_of(study, cohort)
     forest = export_forest(grown.trees, grown.drawn, matrix, training.y, patients, floor=floor, rounding=rounding)
     keep_grown(
         vault, study.name, f"{round_}-{ref.digest[:16]}", forest.digests, (grown.drawn[:, patients] > 0).T, cohort, ref

@@ -34,7 +34,7 @@ from spinney.federation.messages import (
 from spinney.federation.refusals import UNREADABLE, held
 from spinney.federation.seam import Decline, Message, Parcel, SiteContext, content_digest
 from spinney.forest import codec
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import Rounding, export_forest, grid_of
 from spinney.forest.grow import grow, tune
 from spinney.forest.score import Counts, abstains, fold_counts
 from spinney.forest.tree import Forest, join_forests, leaves_only
@@ -54,7 +54,7 @@ Floats = NDArray[np.float64]
 
 def rounding_of(study: Study, cohort: Cohort) -> Rounding:
     """The study's grid."""
-    return Rounding(np.array([column.step for column in cohort.columns]), study.privacy.probability_precision)
+    return grid_of(cohort.columns, study.privacy.probability_precision)
 
 
 class ForestSite(EpochSite):
@@ -103,11 +103,12 @@ class ForestSite(EpochSite):
         _, patients = np.unique(training.patients, return_inverse=True)
         seed = seed_of(house.study, house.round, house.name, training.salt)
         settings = self._tuned(training, patients, seed)
-        grown = grow(present_only(training), training.y, patients, settings, seed, house.jobs, house.spread)
+        X = self.rounding.snapped(present_only(training))
+        grown = grow(X, training.y, patients, settings, seed, house.jobs, house.spread)
         forest = export_forest(
             grown.trees,
             grown.drawn,
-            present_only(training),
+            X,
             training.y,
             patients,
             floor=house.study.privacy.smallest_leaf,
@@ -355,7 +356,7 @@ class ForestSite(EpochSite):
             return settings
 
         fold = folds(training.y, patients, settings.tuning.folds, seed)
-        X, y = present_only(training), training.y
+        X, y = self.rounding.snapped(present_only(training)), training.y
 
         def quality(candidate: ForestSettings) -> float:
             votes = np.empty(len(y))

@@ -1,7 +1,7 @@
-"""The bytes of a forest, version 1. No pickle: a header, then five packed streams under one zlib.
+"""The bytes of a forest, version 2. No pickle: a header, then five packed streams under one zlib.
 
     magic "SPNY" | version u8 | columns u16 | trees u32 | nodes u32 | digest of the grid, 8 bytes | zlib of
-    shape bits | features | missing bits | threshold codes, low bytes then high bytes | probability codes, likewise
+    shape bits | features | missing bits | places of cuts, low bytes then high bytes | probability codes, likewise
 
 Header and limits fix every stream's length before anything is unpacked, so a forged size allocates nothing. The shape
 is unpacked and checked first, alone: nothing else of a tree that is too deep or too large is ever in memory. Then the
@@ -23,7 +23,7 @@ from spinney.forest.export import Rounding
 from spinney.forest.tree import LEAF, Forest, check_shape, tree_ends
 from spinney.study.settings import ForestSettings
 
-MAGIC, VERSION = b"SPNY", 1
+MAGIC, VERSION = b"SPNY", 2
 HEADER = struct.Struct("<4sBHII8s")
 NODE_BYTES_AT_MOST = 8
 NODE_MEMORY_AT_MOST = 48
@@ -57,28 +57,30 @@ class TreeLimits:
 
 def grid_digest(rounding: Rounding) -> bytes:
     """Two houses that round differently must not misread each other."""
-    words = rounding.steps.astype("<f8").tobytes() + struct.pack("<d", rounding.probability)
-    return hashlib.blake2b(words, digest_size=8).digest()
+    words = hashlib.blake2b(struct.pack("<d", rounding.probability), digest_size=8)
+    words.update(rounding.cells.astype("<u4").tobytes())
+    for cuts in rounding.cuts:
+        words.update(np.ascontiguousarray(cuts, dtype="<f8").data)
+    return words.digest()
 
 
 def pack_forest(forest: Forest, rounding: Rounding) -> bytes:
     """The forest's bytes."""
-    split = forest.feature != LEAF
+    trees, split = len(forest), forest.feature != LEAF
     features = forest.feature[split]
-    steps = rounding.steps[features]
-    thresholds = np.rint(forest.threshold[split] / steps)
-    if not np.array_equal(thresholds * steps, forest.threshold[split]):
+    places = rounding.nearest(features, forest.threshold[split])
+    if not np.array_equal(rounding.thresholds(features, places), forest.threshold[split]):
         raise TreeRefused("thresholds are not on the study's grid; moved now, a leaf could fall below the floor")
     shares = np.rint(forest.probability[~split] / rounding.probability)
     streams = [
         np.packbits(split).tobytes(),
-        _planes(features, _feature_bytes(len(rounding.steps))),
+        _planes(features, _feature_bytes(len(rounding.cuts))),
         np.packbits(forest.missing_left[split]).tobytes(),
-        _planes(thresholds, 2),
+        _planes(places, _place_bytes(rounding)),
         _planes(shares, _share_bytes(rounding)),
     ]
-    columns, grid = len(rounding.steps), grid_digest(rounding)
-    head = HEADER.pack(MAGIC, VERSION, columns, len(forest), len(forest.feature), grid)
+    columns, grid = len(rounding.cuts), grid_digest(rounding)
+    head = HEADER.pack(MAGIC, VERSION, columns, trees, len(forest.feature), grid)
     return head + zlib.compress(b"".join(streams), 9)
 
 
@@ -87,12 +89,12 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: TreeLimits) -> Forest
     trees, nodes = _read_header(data, rounding, limits)
     leaves = (nodes + trees) // 2
     splits = nodes - leaves
-    columns = len(rounding.steps)
+    columns = len(rounding.cuts)
     sizes = [
         (nodes + 7) // 8,
         splits * _feature_bytes(columns),
         (splits + 7) // 8,
-        splits * 2,
+        splits * _place_bytes(rounding),
         leaves * _share_bytes(rounding),
     ]
     packed = _Packed(data[HEADER.size :])
@@ -104,8 +106,8 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: TreeLimits) -> Forest
     features, missing, thresholds, shares = (raw[at[i] : at[i + 1]] for i in range(4))
 
     asked = _checked(_unplaned(features, splits), columns - 1, "a feature that the study doesn't name", "feature")
-    most = np.rint(1 / rounding.steps)[asked]
-    codes = _checked(_unplaned(thresholds, splits), most, "a threshold outside the feature's range", "threshold")
+    most = rounding.cells[asked] - 1
+    codes = _checked(_unplaned(thresholds, splits), most, "a threshold that is none of the feature's cuts", "threshold")
     most_share = np.rint(1 / rounding.probability)
     said = _checked(_unplaned(shares, leaves), most_share, "a probability outside 0..1", "probability")
 
@@ -113,7 +115,7 @@ def unpack_forest(data: bytes, rounding: Rounding, limits: TreeLimits) -> Forest
     threshold, probability = np.zeros(nodes), np.zeros(nodes)
     feature[split] = asked
     missing_left[split] = _bits(missing, splits)
-    threshold[split] = codes * rounding.steps[asked]
+    threshold[split] = rounding.thresholds(asked.astype(np.int16), codes)
     probability[~split] = np.minimum(said * rounding.probability, 1.0)
     return Forest(feature, threshold, missing_left, probability)
 
@@ -128,7 +130,7 @@ def _read_header(data: bytes, rounding: Rounding, limits: TreeLimits) -> tuple[i
         raise TreeRefused("not a forest")
     if version != VERSION:
         raise TreeRefused(f"format version {version}; this house reads version {VERSION}", "version")
-    if columns != len(rounding.steps) or grid != grid_digest(rounding):
+    if columns != len(rounding.cuts) or grid != grid_digest(rounding):
         raise TreeRefused("made for another study: columns or rounding differ", "study")
     if not 1 <= trees <= limits.trees:
         raise TreeRefused(f"{trees} trees; the study allows 1 to {limits.trees}", "trees")
@@ -178,11 +180,15 @@ def _feature_bytes(columns: int) -> int:
     return 1 if columns <= 256 else 2
 
 
+def _place_bytes(rounding: Rounding) -> int:
+    return 1 if rounding.cells.max(initial=0) <= 256 else 2
+
+
 def _share_bytes(rounding: Rounding) -> int:
     return 1 if 1 / rounding.probability <= 255 else 2
 
 
-def _planes(values: NDArray[np.float64] | NDArray[np.int16], width: int) -> bytes:
+def _planes(values: NDArray[np.float64] | NDArray[np.int16] | NDArray[np.int64], width: int) -> bytes:
     """Low bytes first, then high bytes: each plane packs better than the mixture."""
     return np.ascontiguousarray(values.astype("<u2").view(np.uint8).reshape(-1, 2).T[:width]).tobytes()
 
@@ -201,7 +207,9 @@ def _bits(raw: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
     return bits[:count].view(bool)
 
 
-def _checked(codes: NDArray[np.uint16], most: float | NDArray[np.float64], fault: str, rule: str) -> NDArray[np.uint16]:
+def _checked(
+    codes: NDArray[np.uint16], most: float | NDArray[np.float64] | NDArray[np.int64], fault: str, rule: str
+) -> NDArray[np.uint16]:
     outside = int(np.count_nonzero(codes > most))
     if outside:
         raise TreeRefused(f"{fault} ({outside} times)", rule)

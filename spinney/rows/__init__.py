@@ -2,6 +2,7 @@
 
 read_as     words of a table that stand for numbers or groups
 encode      a table becomes a matrix, scaled by the ranges of the study
+recorded    in which steps values are recorded
 parts       who trains, who validates, who tests
 cohort      a site's patients as arrays
 describe    the characteristic vector of a site

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import CohortRejected
 from spinney.rows.read_as import reader
-from spinney.study.settings import THRESHOLD_STEPS, Feature, Label
+from spinney.study.settings import Feature, Label
 
 Matrix = NDArray[np.float32]
 INDEX_TIME = "index_time"
@@ -28,26 +28,23 @@ PLAIN_ANSWERS = {word.lower() for word in DEFAULT_POSITIVE} | {"0", "0.0", "no",
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the matrix. Thresholds on it are whole multiples of `step`."""
+    """One column of the matrix. Trees cut it at one of `cuts`; the last is 1, which parts known from missing."""
 
     name: str
     feature: Feature
     category: str | None
-    step: float
+    cuts: tuple[float, ...]
 
 
 def columns_of(features: Sequence[Feature]) -> tuple[Column, ...]:
     """The matrix columns of a study, in order."""
     columns: list[Column] = []
     for feature in features:
+        cuts = feature.scaled_cuts
         if feature.categories:
-            columns += [Column(f"{feature.name}={value}", feature, value, 0.5) for value in feature.categories]
-        elif feature.range:
-            low, high = feature.range
-            step = 1 / THRESHOLD_STEPS if feature.precision is None else feature.precision / (high - low)
-            columns.append(Column(feature.name, feature, None, step))
+            columns += [Column(f"{feature.name}={value}", feature, value, cuts) for value in feature.categories]
         else:
-            columns.append(Column(feature.name, feature, None, 0.5))
+            columns.append(Column(feature.name, feature, None, cuts))
     return tuple(columns)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -10,10 +11,10 @@ from pydantic import Field, model_validator
 from spinney.base import Name as Name
 from spinney.base import Settings as Settings
 from spinney.base import Share as Share
+from spinney.study.cuts import FINEST_CUTS, MOST_CUTS, cuts_of, scaled
 from spinney.study.definition import FeatureSource, LabelSource
 
-THRESHOLD_STEPS = 1000
-MOST_THRESHOLD_STEPS = 65_535
+CONTINUOUS_ONLY = ("range", "unit", "resolution", "cuts", "most_cuts")
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
@@ -44,10 +45,19 @@ class Feature(Settings):
     range: tuple[float, float] | None = Field(
         None, description="Smallest and largest value of a continuous feature; values beyond are clipped to it."
     )
-    precision: float | None = Field(
+    resolution: float | None = Field(
         None,
         gt=0,
-        description="Thresholds are rounded to this, in the feature's own unit. Empty: a thousandth of the range.",
+        description="In which steps values are recorded, in the feature's own unit, such as 1 for whole years; no two "
+        "cuts are closer than twice this. Empty: not known.",
+    )
+    cuts: Literal["equal", "logarithmic"] | tuple[float, ...] = Field(
+        "equal",
+        description="Where trees may cut a continuous feature: in equal steps, in logarithmic ones, or at these "
+        "values, such as [18, 40, 65].",
+    )
+    most_cuts: int = Field(
+        MOST_CUTS, ge=1, le=FINEST_CUTS, description="At most so many cuts; more of them tell more about patients."
     )
     categories: tuple[str, ...] | None = Field(
         None, description="Allowed values of a categorical feature; any other value counts as missing."
@@ -78,19 +88,27 @@ class Feature(Settings):
             raise ValueError("a continuous feature needs a range, for example [0, 300]")
         if categorical and not self.categories:
             raise ValueError("a categorical feature needs categories, for example [mild, severe]")
-        if not continuous and (self.range is not None or self.precision is not None or self.unit is not None):
-            raise ValueError(f"range, precision and unit belong to continuous features; {self.name} is {self.kind}")
+        said = [name for name in CONTINUOUS_ONLY if getattr(self, name) != type(self).model_fields[name].default]
+        if said and not continuous:
+            raise ValueError(f"{', '.join(said)} belong to continuous features; {self.name} is {self.kind}")
         if not categorical and self.categories is not None:
             raise ValueError(f"categories belong to categorical features; {self.name} is {self.kind}")
         if self.range is not None:
             low, high = self.range
             if not (-1e15 < low < high < 1e15):
                 raise ValueError(f"range must rise from its first to its second number, got [{low:g}, {high:g}]")
-            if self.precision is not None and not 1 <= (high - low) / self.precision <= MOST_THRESHOLD_STEPS:
-                raise ValueError(f"precision must cut the range into 1 to {MOST_THRESHOLD_STEPS} steps")
+            if any(one >= two for one, two in pairwise(self.scaled_cuts)):
+                raise ValueError("cuts are so close that they can't be told apart; list fewer, or lower most_cuts")
         if self.categories is not None and len(set(self.categories)) != len(self.categories):
             raise ValueError("categories must differ from each other")
         return self
+
+    @property
+    def scaled_cuts(self) -> tuple[float, ...]:
+        """Where trees may cut the feature's columns, scaled to 0..1, and 1 behind them."""
+        if self.range is None:
+            return (0.5, 1.0)
+        return scaled(cuts_of(self.range, self.resolution, self.cuts, self.most_cuts), self.range)
 
 
 class Label(Settings):

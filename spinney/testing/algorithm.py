@@ -34,7 +34,7 @@ def made_up_cohorts(study: Study, rows: int = 150, sites: Sequence[str] = SITES)
     for number, site in enumerate(sites):
         rng = np.random.default_rng([number, 0xC0DE])
         X = rng.random((rows, len(columns)))
-        X = np.round(X) if all(column.step == 0.5 for column in columns) else X
+        X = np.round(X) if all(column.feature.range is None for column in columns) else X
         risk = X[:, : min(3, len(columns))].sum(axis=1) + 0.3 * rng.standard_normal(rows)
         y = (risk > np.median(risk)).astype(np.int8)
         present = np.ones(len(columns), dtype=bool)

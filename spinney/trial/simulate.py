@@ -196,13 +196,13 @@ def simulate(
 def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1) -> FederatedForest:
     """A forest on the training rows of all sites together: the reference that nobody may have in life."""
     training = [cohort.rows(Part.TRAINING) for cohort in cohorts.values()]
-    X = np.concatenate([rows.X for rows in training])
+    rounding = rounding_of(study, next(iter(cohorts.values())))
+    X = rounding.snapped(np.concatenate([rows.X for rows in training]))
     y = np.concatenate([rows.y for rows in training])
     offsets = np.cumsum([0, *(int(rows.patients.max(initial=-1)) + 1 for rows in training)])
     people = np.concatenate([rows.patients + offset for rows, offset in zip(training, offsets, strict=False)])
     _, patients = np.unique(people, return_inverse=True)
     grown = grow(X, y, patients, study.forest, study.split.seed, workers)
-    rounding = rounding_of(study, next(iter(cohorts.values())))
     forest = export_forest(
         grown.trees, grown.drawn, X, y, patients, floor=study.privacy.smallest_leaf, rounding=rounding, jobs=workers
     )

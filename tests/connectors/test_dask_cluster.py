@@ -23,13 +23,14 @@ from spinney.connectors import dask_cluster
 from spinney.connectors.dask_cluster import ClusterFailed, DaskSettings, cluster_of, reach
 from spinney.demo.federation import COORDINATOR
 from spinney.doctor.reach import examine
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import export_forest
 from spinney.forest.grow import Grown, grow
 from spinney.study.settings import ForestSettings
 from tests.federations import breast_study, breast_village, simulated
 from tests.nights import others
+from tests.spinney.forest.grids import on_steps
 
-GRID = Rounding(np.full(6, 1 / 1000), 0.01)
+GRID = on_steps([1 / 65] * 6)
 REMOTE = "tcp://dask.hospital.example:8786"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from spinney.cohort.infer import Answers, infer_study
 from spinney.errors import StudyInvalid
+from spinney.study.cuts import cuts_of
 
 
 def sites(**columns: list) -> dict[str, pd.DataFrame]:
@@ -153,32 +154,47 @@ def test_the_range_holds_the_values_of_all_sites():
     assert high >= 41
 
 
-def test_an_even_feature_needs_no_precision():
-    assert feature(sites(x=np.linspace(0, 1, 200).tolist()), "x").precision is None
+def test_an_even_feature_is_cut_as_by_default():
+    found = feature(sites(x=np.linspace(0, 1, 200).tolist()), "x")
+    assert (found.resolution, found.cuts, found.most_cuts) == (None, "equal", 64)
 
 
-def test_a_skewed_feature_gets_at_least_fifty_steps_across_its_middle():
-    values = np.exp(np.linspace(-3, 12, 400))
+@pytest.mark.parametrize(
+    ("values", "resolution"), [(range(20, 90), 1), (np.arange(36, 42, 0.5), 0.5), (np.arange(0, 900, 10), 10)]
+)
+def test_the_steps_in_which_values_are_recorded_are_proposed(values, resolution):
+    found = feature(sites(x=[*values] * 3), "x")
+    assert found.resolution == resolution
+    assert np.diff(cuts_of(found.range, found.resolution, found.cuts, found.most_cuts)).min() >= 2 * resolution
+
+
+def across_the_middle(found, values):
+    low, high = np.quantile(values, [0.25, 0.75])
+    return sum(low < cut < high for cut in cuts_of(found.range, found.resolution, found.cuts, found.most_cuts))
+
+
+def test_a_skewed_feature_is_cut_where_most_patients_are():
+    values = np.exp(np.linspace(-3, 6, 400))
     found = feature(sites(x=values.tolist()), "x")
-    middle = np.subtract(*np.quantile(values, [0.75, 0.25]))
-    low, high = found.range
-    assert middle / found.precision >= 50
-    assert (high - low) / found.precision <= 65_535
+    assert found.cuts == "logarithmic"
+    assert across_the_middle(found, values) >= 8
+
+
+def test_where_logarithms_are_of_no_help_there_are_more_cuts():
+    values = np.concatenate([np.linspace(-1, 1, 400), [-300, 300]])
+    found = feature(sites(x=values.tolist()), "x")
+    assert found.most_cuts > 64
+    assert across_the_middle(found, values) >= 8
 
 
 def test_an_outlier_does_not_make_a_study_invalid():
-    found = feature(sites(x=[*np.linspace(0, 1, 200), 1e9]), "x")
-    assert (found.range[1] - found.range[0]) / found.precision == pytest.approx(65_535, rel=0.6)
+    found = feature(sites(x=[*np.linspace(-1, 1, 200), 1e9]), "x")
+    assert found.most_cuts == 65_534
 
 
-def test_a_feature_that_is_mostly_zero_is_cut_where_it_is_not():
-    values = np.concatenate([np.zeros(300), np.linspace(0.1, 1, 99), [5000]])
-    assert feature(sites(x=values.tolist()), "x").precision <= 0.1
-
-
-def test_whole_numbers_are_not_cut_finer_than_halves():
-    values = [*range(1, 101), 20_000]
-    assert feature(sites(x=values), "x").precision == 0.5
+def test_whole_numbers_are_not_cut_finer_than_at_every_second():
+    found = feature(sites(x=[*range(1, 101), 20_000]), "x")
+    assert (found.resolution, found.cuts) == (1, "logarithmic")
 
 
 def test_a_column_that_one_site_lacks_stays_a_feature():

@@ -95,7 +95,7 @@ def garbage(_site):
 
 
 def another_grid(site):
-    return codec.pack_forest(site.own_forest(), Rounding(site.rounding.steps, 2 * site.rounding.probability))
+    return codec.pack_forest(site.own_forest(), Rounding(site.rounding.cuts, 2 * site.rounding.probability))
 
 
 def too_many_trees(site):

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from spinney.errors import TreeRefused
 from spinney.forest.codec import HEADER, MAGIC, VERSION, TreeLimits, grid_digest, pack_forest, unpack_forest
-from spinney.forest.export import Rounding
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, join_forests
 from spinney.study.settings import ForestSettings
+from tests.spinney.forest.grids import on_steps
 
-GRID = Rounding(np.array([1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]), 0.01)
-COARSE = Rounding(np.array([0.5]), 0.23)
-WIDE = Rounding(np.full(300, 1 / 1000), 0.001)
+STEPS = [1 / 1000, 0.5, 0.3, 1 / 65_535, 0.6]
+GRID = on_steps(STEPS)
+COARSE = on_steps([0.5], 0.23)
+WIDE = on_steps([1 / 1000] * 300, 0.001)
+NARROW = on_steps([1 / 65, 0.5, 1 / 256], 0.01)
 LIMITS = TreeLimits(trees=50, depth=8, nodes=20_000)
 TREES, NODES, CODES = slice(7, 11), slice(11, 15), HEADER.size
 
@@ -40,9 +42,9 @@ def random_forest(grid, seed, trees=5, depth=8, density=0.7):
     for _ in range(trees):
         sprout(depth)
     split = np.array(shape)
-    feature = np.where(split, rng.integers(0, len(grid.steps), len(split)), LEAF).astype(np.int16)
-    steps = np.where(split, grid.steps[feature], 1.0)
-    threshold = np.where(split, np.rint(rng.random(len(split)) * np.rint(1 / steps)) * steps, 0.0)
+    feature = np.where(split, rng.integers(0, len(grid.cuts), len(split)), LEAF).astype(np.int16)
+    place = (rng.random(len(split)) * grid.cells[feature]).astype(int)
+    threshold = np.where(split, grid.thresholds(feature, np.where(split, place, 0)), 0.0)
     probability = np.where(split, 0.0, grid.share(rng.random(len(split)).round()))
     probability = np.where(split | (rng.random(len(split)) < 0.2), probability, grid.share(rng.random(len(split))))
     return Forest(feature, threshold, split & (rng.random(len(split)) < 0.5), np.where(split, 0.0, probability))
@@ -54,7 +56,7 @@ def streams_of(data):
 
 
 def message(trees, nodes, raw, grid=GRID, version=VERSION, columns=None):
-    head = HEADER.pack(MAGIC, version, len(grid.steps) if columns is None else columns, trees, nodes, grid_digest(grid))
+    head = HEADER.pack(MAGIC, version, len(grid.cuts) if columns is None else columns, trees, nodes, grid_digest(grid))
     return head + zlib.compress(raw)
 
 
@@ -70,7 +72,7 @@ def stump(**changed):
         "bits": [1, 0, 0],
         "features": [0],
         "missing": [0],
-        "thresholds": [500],
+        "thresholds": [499],
         "shares": [10, 90],
         "trees": 1,
         "nodes": 3,
@@ -83,10 +85,9 @@ def assert_valid(forest, grid, limits):
     assert 1 <= len(forest) <= limits.trees
     assert len(forest.feature) <= limits.nodes
     split = forest.feature != LEAF
-    assert ((forest.feature >= LEAF) & (forest.feature < len(grid.steps))).all()
-    codes = forest.threshold[split] / grid.steps[forest.feature[split]]
-    assert np.allclose(codes, np.rint(codes), rtol=0, atol=1e-6)
-    assert ((codes >= 0) & (np.rint(codes) <= np.rint(1 / grid.steps[forest.feature[split]]))).all()
+    assert ((forest.feature >= LEAF) & (forest.feature < len(grid.cuts))).all()
+    for column, threshold in zip(forest.feature[split], forest.threshold[split], strict=True):
+        assert threshold in grid.cuts[column]
     assert np.isfinite(forest.threshold).all()
     assert np.array_equal(grid.share(forest.probability), forest.probability)
     assert ((forest.probability >= 0) & (forest.probability <= 1)).all()
@@ -121,9 +122,9 @@ def assert_refused_or_valid(data, grid=GRID, limits=LIMITS):
     except TreeRefused:
         return False
     assert_valid(forest, grid, limits)
-    table = np.random.default_rng(len(data)).random((3, len(grid.steps)), dtype=np.float32)
+    table = np.random.default_rng(len(data)).random((3, len(grid.cuts)), dtype=np.float32)
     table[0, 0] = np.nan
-    walker = Walker(forest, len(grid.steps))
+    walker = Walker(forest, len(grid.cuts))
     for place, tree in enumerate(forest):
         assert walker.leaves(place, table).tolist() == [slow_leaf(tree, row) for row in table]
     return True
@@ -136,7 +137,7 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("grid", [GRID, COARSE, WIDE], ids=["fine", "coarse", "wide"])
+@pytest.mark.parametrize("grid", [GRID, COARSE, WIDE, NARROW], ids=["fine", "coarse", "wide", "narrow"])
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(0, 8), st.floats(0, 0.95))
 def test_what_goes_in_comes_out(grid, seed, trees, depth, density):
     forest = random_forest(grid, seed, trees, depth, density)
@@ -152,18 +153,18 @@ def test_equal_forests_have_equal_bytes():
 
 def test_another_version_is_refused_by_its_number():
     _, raw = streams_of(stump())
-    with pytest.raises(TreeRefused, match="version 2; this house reads version 1"):
-        unpack_forest(message(1, 3, raw, version=2), GRID, LIMITS)
+    with pytest.raises(TreeRefused, match="version 1; this house reads version 2"):
+        unpack_forest(message(1, 3, raw, version=1), GRID, LIMITS)
 
 
 @pytest.mark.parametrize(
     "foreign",
     [
-        Rounding(GRID.steps * 2, 0.01),
-        Rounding(GRID.steps, 0.02),
-        Rounding(GRID.steps[:-1], 0.01),
-        Rounding(np.append(GRID.steps, 0.5), 0.01),
-        Rounding(GRID.steps[::-1].copy(), 0.01),
+        on_steps([1 / 999, *STEPS[1:]]),
+        on_steps(STEPS, 0.02),
+        on_steps(STEPS[:-1]),
+        on_steps([*STEPS, 0.5]),
+        on_steps(STEPS[::-1]),
     ],
 )
 def test_a_forest_on_another_grid_is_refused(foreign):
@@ -190,8 +191,8 @@ def test_a_plain_stump_passes():
     {
         "a feature beyond the last": ({"features": [5]}, "feature"),
         "the highest feature": ({"features": [255]}, "feature"),
-        "a threshold above the range": ({"thresholds": [1001]}, "threshold"),
-        "a threshold above a coarse range": ({"features": [1], "thresholds": [3]}, "threshold"),
+        "a threshold above the range": ({"thresholds": [1000]}, "threshold"),
+        "a threshold above a coarse range": ({"features": [1], "thresholds": [2]}, "threshold"),
         "the highest threshold": ({"thresholds": [65_535]}, "threshold"),
         "a probability above one": ({"shares": [10, 101]}, "probability"),
         "the highest probability": ({"shares": [255, 10]}, "probability"),
@@ -290,19 +291,18 @@ def test_a_study_s_limits_let_its_own_fullest_forest_pass_and_nothing_beyond():
     assert TreeLimits.of(ForestSettings(trees=3, max_depth=5, max_leaves=9)).nodes == 3 * 17
 
 
-@pytest.mark.parametrize("column", range(len(GRID.steps)))
+@pytest.mark.parametrize("column", range(len(GRID.cuts)))
 def test_every_threshold_code_that_passes_is_an_ordinary_number_within_the_range(column):
-    most = round(1 / GRID.steps[column])
-    codes = range(most + 1)
+    cuts = GRID.cuts[column]
+    codes = range(len(cuts))
     stumps = len(codes)
     data = crafted([1, 0, 0] * stumps, [column] * stumps, [0] * stumps, codes, [0, 9] * stumps, stumps, 3 * stumps)
     thresholds = unpack_forest(data, GRID, TreeLimits(trees=stumps, depth=1)).threshold[::3]
-    assert np.array_equal(thresholds, np.arange(most + 1) * GRID.steps[column])
-    assert thresholds[1:].min() > 1e-6
-    assert thresholds.max() <= 1.2  # the grid may overhang the range by half a step
-    if most < 65_535:
-        with pytest.raises(TreeRefused, match="threshold"):
-            unpack_forest(stump(features=[column], thresholds=[most + 1]), GRID, LIMITS)
+    assert np.array_equal(thresholds, cuts)
+    assert thresholds.min() > 1e-6
+    assert thresholds.max() == 1
+    with pytest.raises(TreeRefused, match="threshold"):
+        unpack_forest(stump(features=[column], thresholds=[len(cuts)]), GRID, LIMITS)
 
 
 @pytest.mark.parametrize("grid", [GRID, COARSE], ids=["fine", "coarse"])

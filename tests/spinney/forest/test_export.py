@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from spinney.forest import codec
-from spinney.forest.export import Rounding, export_forest
+from spinney.forest.export import export_forest, on_grid
 from spinney.forest.grow import grow
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, right_children
 from spinney.study.settings import ForestSettings
+from tests.spinney.forest.grids import on_steps
 
 ROWS, COLUMNS = 600, 6
-GRID = Rounding(np.array([1 / 1000, 0.05, 0.5, 0.3, 1 / 1000, 1 / 1000]), 0.01)
+STEPS = [1 / 1000, 0.05, 0.5, 0.3, 1 / 1000, 1 / 1000]
+GRID = on_steps(STEPS)
 
 
 def table(seed=0, missing=0.0, rows=ROWS):
@@ -121,10 +125,31 @@ def fewest_patients(walk, trees, X, patients, drawn):
     return fewest
 
 
-def by_hand(tree, node, rows, floor, coarse):
+def moved_by_hand(cuts, threshold, values):
+    """The roundest of the cuts that part these values as the threshold does, else the nearest, told one by one."""
+    left, right = ([v for v in values if (v <= threshold) == low and not np.isnan(v)] for low in (True, False))
+    if not right:
+        return cuts[-1]
+    alike = [place for place, cut in enumerate(cuts, 1) if left and max(left) <= cut < min(right)]
+    if alike:
+        return cuts[max(alike, key=lambda place: place & -place) - 1]
+    return min(reversed(cuts), key=lambda cut: abs(cut - threshold))
+
+
+def parted(rows, feature, cut, missing_left):
+    """The rows left of a cut, and the others."""
+    parts = [], []
+    for row in rows:
+        value = row[0][feature]
+        parts[not (missing_left if np.isnan(value) else value <= cut)].append(row)
+    return parts
+
+
+def by_hand(tree, node, fitted_rows, rows, floor, coarse):
     """What leaves of a fitted tree, told from its rules: nested (feature, threshold, left, right) and shares.
 
-    `rows` are the drawn rows that reach the node, as (values, label, patient, draws).
+    `fitted_rows` are the drawn rows that reach the node by the fitted thresholds, and `rows` by those on the grid, as
+    (values, label, patient, draws).
     """
 
     def share():
@@ -134,16 +159,17 @@ def by_hand(tree, node, rows, floor, coarse):
     if tree.children_left[node] < 0:
         return share()
     feature = tree.feature[node]
-    moved = coarse.threshold(np.array([feature]), np.array([tree.threshold[node]]))[0]
-    parts = [], []
-    for row in rows:
-        value = row[0][feature]
-        parts[not (tree.missing_go_to_left[node] if np.isnan(value) else value <= moved)].append(row)
+    cut = tree.threshold[node]
+    moved = moved_by_hand(coarse.cuts[feature].tolist(), cut, [row[0][feature] for row in fitted_rows])
+    parts, fitted_parts = (
+        parted(some, feature, where, tree.missing_go_to_left[node])
+        for some, where in ((rows, moved), (fitted_rows, cut))
+    )
     if any(len({row[2] for row in part}) < floor for part in parts):
         return share()
     left, right = (
-        by_hand(tree, child[node], part, floor, coarse)
-        for child, part in zip((tree.children_left, tree.children_right), parts, strict=True)
+        by_hand(tree, child[node], before, part, floor, coarse)
+        for child, before, part in zip((tree.children_left, tree.children_right), fitted_parts, parts, strict=True)
     )
     return left if isinstance(left, float) and left == right else (feature, moved, left, right)
 
@@ -160,13 +186,13 @@ def nested(tree, node=0):
 @pytest.mark.parametrize("each", [1, 4])
 def test_what_leaves_is_what_the_rules_say_told_one_row_at_a_time(each, missing, floor):
     X, y, patients = several_rows_each(people=200, each=each, missing=missing)
-    coarse = Rounding(GRID.steps, 0.1)
+    coarse = on_steps(STEPS, 0.1)
     grown = grow(X, y, patients, ForestSettings(trees=6, min_samples_leaf=2), 1)
     forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=coarse)
     for place, tree in enumerate(forest):
         draws = grown.drawn[place][patients]
         rows = [row for row in zip(X, y, patients, draws, strict=True) if row[3]]
-        assert nested(tree) == by_hand(grown.trees[place].tree_, 0, rows, floor, coarse)
+        assert nested(tree) == by_hand(grown.trees[place].tree_, 0, rows, rows, floor, coarse)
 
 
 @pytest.mark.parametrize("floor", [2, 5, 12])
@@ -192,12 +218,10 @@ def test_recounting_is_needed_because_rounding_alone_breaks_the_floor():
     X, y, patients = several_rows_each()
     grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=5), 1)
     unrounded = export_forest(grown.trees, grown.drawn, X, y, patients, floor=5, rounding=None)
-    moved = Forest(
-        unrounded.feature,
-        GRID.threshold(unrounded.feature, unrounded.threshold),
-        unrounded.missing_left,
-        unrounded.probability,
-    )
+    split = unrounded.feature != LEAF
+    threshold, asked = unrounded.threshold.copy(), unrounded.feature[split]
+    threshold[split] = GRID.thresholds(asked, GRID.nearest(asked, threshold[split]))
+    moved = replace(unrounded, threshold=threshold)
     walker = Walker(moved, COLUMNS)
     assert fewest_patients(walker.leaves, [tree.feature for tree in moved], X, patients, grown.drawn) < 5
 
@@ -217,8 +241,8 @@ def test_thresholds_and_probabilities_are_on_the_grid():
     X, y = table(missing=0.1)
     forest = exported(fitted(X, y), X, y, floor=2, rounding=GRID)
     split = forest.feature != LEAF
-    codes = forest.threshold[split] / GRID.steps[forest.feature[split]]
-    assert np.allclose(codes, np.rint(codes), rtol=0, atol=1e-9)
+    for column, threshold in zip(forest.feature[split], forest.threshold[split], strict=True):
+        assert threshold in GRID.cuts[column]
     percent = forest.probability[~split] * 100
     assert np.allclose(percent, np.rint(percent), rtol=0, atol=1e-9)
     assert not forest.probability[split].any()
@@ -239,7 +263,7 @@ def test_a_rounded_probability_is_that_of_the_rows_that_end_there():
 
 def test_no_split_is_left_whose_two_leaves_say_the_same():
     X, y = table(missing=0.1)
-    forest = exported(fitted(X, y), X, y, floor=2, rounding=Rounding(GRID.steps, 0.25))
+    forest = exported(fitted(X, y), X, y, floor=2, rounding=on_steps(STEPS, 0.25))
     splits = np.flatnonzero(forest.feature != LEAF)
     left, right = splits + 1, right_children(forest.feature)[splits]
     both = (forest.feature[left] == LEAF) & (forest.feature[right] == LEAF)
@@ -254,7 +278,7 @@ def test_dropping_idle_splits_changes_no_prediction(monkeypatch, floor):
     grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=1), 1)
 
     def export():
-        coarse = Rounding(GRID.steps, 0.25)
+        coarse = on_steps(STEPS, 0.25)
         return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=coarse)
 
     pruned = export()
@@ -268,7 +292,7 @@ def test_on_a_grid_finer_than_the_values_rounding_moves_no_share_by_more_than_ha
     X, y = table()
     X = X.round(2)
     model = fitted(X, y, max_depth=6)
-    fine = Rounding(np.full(COLUMNS, 1 / 20_000), 0.01)
+    fine = on_steps([1 / 20_000] * COLUMNS)
     moved = np.abs(shares(exported(model, X, y), X) - shares(exported(model, X, y, rounding=fine), X))
     in_bag = draws_of(model, ROWS) > 0
     assert 0 < moved[in_bag].max() <= 0.005 + 1e-9
@@ -287,3 +311,50 @@ def test_nothing_but_the_four_arrays_survives():
     X, y = table()
     forest = exported(fitted(X, y), X, y, floor=5, rounding=GRID)
     assert vars(forest).keys() <= {"feature", "threshold", "missing_left", "probability", "ends", "starts", "digests"}
+
+
+def test_of_cuts_that_part_the_rows_alike_the_roundest_is_taken_wherever_the_rows_are():
+    cuts = on_steps([1 / 64])
+    rows = np.array([[0.1], [0.3], [0.32], [0.9]], dtype=np.float32)
+    stump = Forest(np.array([0, LEAF, LEAF], np.int16), np.zeros(3), np.zeros(3, bool), np.zeros(3))
+    told = {
+        low: float(on_grid(replace(stump, threshold=np.array([low + 0.01, 0, 0])), rows, cuts).threshold[0])
+        for low in (0.1, 0.32)
+    }
+    assert told == {0.1: 0.25, 0.32: 0.5}
+
+
+def test_where_everything_known_goes_left_so_will_whatever_comes():
+    X = np.array([[0.1, 0.5]] * 20 + [[np.nan, 0.5]] * 20, dtype=np.float32)
+    y = np.repeat([0, 1], 20).astype(np.int8)
+    forest = export_forest(
+        fitted(X, y).estimators_[:1], np.ones((1, 40), int), X, y, np.arange(40), floor=2, rounding=on_steps([0.1, 0.1])
+    )
+    assert forest.threshold[0] == 1.0
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_trees_grown_on_snapped_rows_part_them_as_they_did(missing):
+    X, y = table(missing=missing)
+    coarse = on_steps([1 / 20] * COLUMNS)
+    snapped = coarse.snapped(X)
+    model = fitted(snapped, y, min_samples_leaf=2)
+    forest = exported(model, snapped, y, rounding=coarse)
+    in_bag = draws_of(model, ROWS) > 0
+    for tree, ours, here in zip(model.estimators_, shares(forest, X), in_bag, strict=True):
+        assert np.abs(ours - tree.predict_proba(snapped)[:, 1])[here].max() <= 0.005 + 1e-9
+
+
+def test_codes_cells_and_snapped_values_say_the_same():
+    X, _ = table(missing=0.2)
+    codes, snapped = GRID.codes(X), GRID.snapped(X)
+    assert codes.dtype == np.uint16
+    for column, cuts in enumerate(GRID.cuts):
+        for value, code, top in zip(X[:60, column], codes[:, column], snapped[:, column], strict=False):
+            if np.isnan(value):
+                assert code == 65_535
+                assert np.isnan(top)
+            else:
+                assert code == sum(cut < value for cut in cuts)
+                assert top == cuts[code]
+    assert on_steps([1 / 65] * COLUMNS).codes(X).dtype == np.uint8

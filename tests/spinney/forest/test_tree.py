@@ -11,12 +11,12 @@ from hypothesis import given
 from spinney.choice.model import FederatedForest
 from spinney.errors import TreeRefused
 from spinney.forest import codec
-from spinney.forest.export import Rounding
 from spinney.forest.score import confusion_counts, stream_counts
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, check_shape, depths, join_forests, right_children
 from spinney.forest.votes import scores
 from spinney.study.settings import Feature
+from tests.spinney.forest.grids import on_steps
 from tests.spinney.forest.nested import COLUMNS, PRESENT, STUMP, TREES, bare, forest_of, rows
 
 LONELY, HALF, ORPHANS = [0], [0, LEAF], [LEAF, 0, 1, LEAF, LEAF]
@@ -34,7 +34,7 @@ WAYS_TO_WALK = {
     "model": lambda forest: FederatedForest.from_trees(
         forest, ["a"], np.ones(1), [Feature(name=f"x{place}", kind="binary") for place in range(COLUMNS)]
     ),
-    "codec": lambda forest: codec.pack_forest(forest, Rounding(np.full(COLUMNS, 0.5), 0.01)),
+    "codec": lambda forest: codec.pack_forest(forest, on_steps([0.5] * COLUMNS)),
     "one tree": lambda forest: forest[0],
     "some trees": lambda forest: forest.take([0]),
     "digests": lambda forest: forest.digests,

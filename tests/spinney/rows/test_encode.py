@@ -169,10 +169,11 @@ def test_two_columns_of_one_name_are_rejected():
         encode(table, columns_of([AGE]))
 
 
-def test_thresholds_have_a_thousand_steps_unless_the_study_says_otherwise():
-    precise = Feature(name="age", kind="continuous", range=(20, 70), precision=5)
-    steps = [column.step for column in columns_of([AGE, precise, SMOKER, STAGE])]
-    assert steps == [0.001, 0.1, 0.5, 0.5, 0.5, 0.5]
+def test_every_column_has_the_cuts_that_the_study_says_and_the_end_of_its_range():
+    listed = Feature(name="age", kind="continuous", range=(20, 70), cuts=(45,))
+    cuts = [column.cuts for column in columns_of([AGE, listed, SMOKER, STAGE])]
+    assert len(cuts[0]) == 65
+    assert cuts[1:] == [(0.5, 1.0)] * 5
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ AGE = {"name": "age", "kind": "continuous", "range": [0, 120]}
         ({"name": "smoker", "kind": "binary", "range": [0, 1]}, "belong to continuous features; smoker is binary"),
         ({**AGE, "categories": ["old"]}, "belong to categorical features; age is continuous"),
         ({**AGE, "range": [120, 0]}, r"must rise from its first to its second number, got \[120, 0\]"),
-        ({**AGE, "precision": 121}, "precision must cut the range into 1 to 65535 steps"),
-        ({**AGE, "precision": 0.001}, "precision must cut the range into 1 to 65535 steps"),
+        ({"name": "smoker", "kind": "binary", "most_cuts": 3}, "most_cuts belong to continuous features"),
         ({"name": "nyha", "kind": "categorical", "categories": ["I", "I"]}, "must differ"),
     ],
 )

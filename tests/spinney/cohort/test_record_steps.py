@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from spinney.cohort.record_steps import finer_than_recorded
-from spinney.rows.recorded import converted_steps, recorded_steps
 from spinney.study.study import Study
 
 YEARS = np.arange(20, 90).repeat(3).astype(float)
@@ -32,8 +31,6 @@ def test_cuts_two_recorded_steps_apart_are_none(words):
 
 def test_tenths_of_a_millimole_are_found_behind_their_conversion():
     values = np.arange(20, 90).repeat(3) * 0.1 * 18.0156
-    assert recorded_steps(values) is None
-    assert converted_steps(values) == pytest.approx(1.80156)
     assert "recorded in steps of 1.80156" in told(values, most_cuts=60)[0][0]
 
 
@@ -42,11 +39,3 @@ def test_tenths_of_a_millimole_are_found_behind_their_conversion():
 )
 def test_of_measured_numbers_constants_and_few_values_nothing_is_said(values):
     assert told(values) == [("no feature is cut finer than it is recorded", True)]
-
-
-def test_a_few_odd_values_do_not_hide_the_step():
-    assert recorded_steps(np.append(np.arange(10.0, 400.0), [3.37, 9.99])) == 1
-
-
-def test_many_zeros_are_no_steps():
-    assert recorded_steps(np.concatenate([np.zeros(900), np.arange(1.0, 90.0, 0.5)])) == 0.5

@@ -323,6 +323,9 @@ def grows(forest_of):
     return Forger
 
 
+MIDDLE = 0.5 + 1 / 512  # the middle one of the study's 64 cuts
+
+
 def plain_tree(feature, threshold, probability):
     return Forest(np.array(feature, np.int16), np.array(threshold), np.zeros(len(feature), bool), np.array(probability))
 
@@ -331,8 +334,8 @@ def plain_tree(feature, threshold, probability):
 def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(totals, mode):
     wood = study(privacy={"secure_sum": mode})
     people = cohorts(wood, SITES[:3]) | {"elm": cohort(wood, seed=3, absent=(3,))}
-    one = plain_tree([0, LEAF, LEAF], [0.5, 0.0, 0.0], [0.0, 0.2, 0.8])
-    twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [0.5, 0.0, 0.5, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
+    one = plain_tree([0, LEAF, LEAF], [MIDDLE, 0.0, 0.0], [0.0, 0.2, 0.8])
+    twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [MIDDLE, 0.0, MIDDLE, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
     federation = Wood(wood, people, parts={"ash": grows(lambda _: join_forests([one, twin]))})
     federation.run()
     counts = federation.houses["elm"].memory["fold-counts"][0].sum(axis=0)

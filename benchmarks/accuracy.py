@@ -17,7 +17,17 @@ from benchmarks.accuracy_environments import (
     environments_figures,
     environments_report,
 )
-from benchmarks.accuracy_heart import FOLDS, Heart, draw_heart, heart_figures, heart_fold, heart_report
+from benchmarks.accuracy_heart import (
+    ALL_ABSENT_MODELS,
+    FOLDS,
+    Heart,
+    absent_fold,
+    absent_report,
+    draw_heart,
+    heart_figures,
+    heart_fold,
+    heart_report,
+)
 from benchmarks.accuracy_run import Pool, add_workers
 from benchmarks.harness import CannotRun, Measured, command
 
@@ -54,7 +64,15 @@ def hospitals(asked: argparse.Namespace, pool: Pool) -> Measured:
     return Measured(heart_figures(heart), "\n\n".join(heart_report(heart)))
 
 
-PARTS = {"heart": hospitals, "environments": environments}
+def absent(asked: argparse.Namespace, pool: Pool) -> Measured:
+    """The four again, each without the columns that it hardly knows."""
+    repeats = 2 if asked.quick else asked.repeats
+    done = pool.each("absent", partial(absent_fold, asked.data, _trees(asked)), range(repeats * FOLDS))
+    heart = Heart.of(asked.data, done, repeats, ALL_ABSENT_MODELS)
+    return Measured(heart_figures(heart, "heart, absent columns"), "\n\n".join(absent_report(heart)))
+
+
+PARTS = {"heart": hospitals, "absent": absent, "environments": environments}
 
 
 def _trees(asked: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from spinney.study.settings import Feature, Label
 from spinney.study.study import Study
 
 HOSPITALS = ("cleveland", "hungarian", "switzerland", "va")
+FILLED = 0.1
 LABELS = {"pima": "outcome", "retinopathy": "class", "saheart": "chd"}
 PUBLISHED = ("local AdaBoost", "BOPPID", "local forest", "BOFRF as published", "personalised")
 
@@ -52,12 +53,17 @@ ENVIRONMENTS = {
 }
 
 
-def heart_tables(folder: Path) -> dict[str, pd.DataFrame]:
-    """The four hospitals. Nobody has a cholesterol or a blood pressure of 0: there it means unknown."""
+def heart_tables(folder: Path, *, empty_columns: bool = True) -> dict[str, pd.DataFrame]:
+    """The four hospitals. Nobody has a cholesterol or a blood pressure of 0: there it means unknown.
+
+    Without `empty_columns` a hospital lacks the columns of which it knows less than a tenth.
+    """
     tables = {name: pd.read_csv(folder / f"heart_{name}.csv") for name in HOSPITALS}
     for table in tables.values():
         table[["chol", "trestbps"]] = table[["chol", "trestbps"]].replace(0, np.nan)
-    return tables
+    if empty_columns:
+        return tables
+    return {name: table.loc[:, table.notna().mean() >= FILLED] for name, table in tables.items()}
 
 
 def heart_study() -> Study:

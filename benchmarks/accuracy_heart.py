@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.accuracy_data import heart_study, heart_tables
@@ -22,6 +23,7 @@ from benchmarks.pictures import Panel, save
 from spinney.choice import metrics
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.rows.parts import Part, folds
+from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int8]
@@ -37,20 +39,41 @@ HEART_MODELS = ("FedRF", "BOFRF as published", "our weighting", "chosen", "poole
 BRIER_MODELS = (*HEART_MODELS, *CALIBRATED)
 DRAWN = {name: name for name in ("chosen", "BOFRF as published", "pooled")}
 ALL_HEART_MODELS = (LOCAL, *BRIER_MODELS)
+ABSTAINING = "chosen, trees abstain"
+ABSENT_MODELS = ("FedRF", "BOFRF as published", ABSTAINING, "our weighting", "chosen", "pooled")
+ALL_ABSENT_MODELS = (*ALL_HEART_MODELS, ABSTAINING)
 
 
 def heart_fold(data: Path, trees: int, job: int) -> HeartFold:
     """One fold of one repeat: each hospital's test rows are its fold."""
+    study, cohorts, rows = _fold(heart_tables(data), trees, job)
+    return {site: (rows[site], voted) for site, voted in forests(study, cohorts).items()}
+
+
+def absent_fold(data: Path, trees: int, job: int) -> HeartFold:
+    """The same where nearly empty columns are absent; what is chosen where trees abstain stands beside it."""
+    study, cohorts, rows = _fold(heart_tables(data, empty_columns=False), trees, job)
+    voted = forests(study, cohorts)
+    abstaining = forests(study.with_settings(forest={"absent": "abstain"}), cohorts)
+    return {
+        site: (rows[site], replace(one, votes={**one.votes, ABSTAINING: abstaining[site].votes["chosen"]}))
+        for site, one in voted.items()
+    }
+
+
+def _fold(
+    tables: Mapping[str, pd.DataFrame], trees: int, job: int
+) -> tuple[Study, dict[str, Cohort], dict[str, NDArray[np.int64]]]:
     repeat, fold = divmod(job, FOLDS)
     study = heart_study().with_settings(forest={"trees": trees}, split={"seed": job})
     cohorts, rows = {}, {}
-    for site, rows_of in heart_tables(data).items():
+    for site, rows_of in tables.items():
         whole = cohort_from_frame(rows_of, study)
         held_out = folds(whole.y, whole.patients, FOLDS, repeat) == fold
         part = np.where(held_out, Part.TEST, Part.TRAINING).astype(np.int8)
         cohorts[site] = Cohort(whole.columns, whole.present, whole.X, whole.y, whole.patients, part)
         rows[site] = np.flatnonzero(held_out)
-    return {site: (rows[site], voted) for site, voted in forests(study, cohorts).items()}
+    return study, cohorts, rows
 
 
 @dataclass(frozen=True)
@@ -66,10 +89,10 @@ class Heart:
     repeats: int
 
     @classmethod
-    def of(cls, data: Path, done: Iterable[HeartFold], repeats: int) -> Heart:
+    def of(cls, data: Path, done: Iterable[HeartFold], repeats: int, models: Sequence[str] = ALL_HEART_MODELS) -> Heart:
         """Pool the folds of every repeat."""
         truth = {site: cohort_from_frame(rows, heart_study()).y for site, rows in heart_tables(data).items()}
-        votes, fold, choices = _collected(done, truth, repeats)
+        votes, fold, choices = _collected(done, truth, repeats, models)
         one_fold = {site: np.zeros_like(each) for site, each in fold.items()}
         size = {site: f"{len(y)} ({y.sum()})" for site, y in truth.items()} | {"mean": ""}
         return cls(
@@ -99,11 +122,21 @@ def heart_report(heart: Heart) -> list[str]:
     ]
 
 
-def heart_figures(heart: Heart) -> list[Figure]:
+def absent_report(heart: Heart) -> list[str]:
+    """Differences from the local forest where a hospital lacks columns."""
+    return [
+        f"### Four heart hospitals, nearly empty columns absent\n\n{heart.repeats} repeats of {FOLDS}-fold "
+        "cross-validation, columns of which a hospital knows less than a tenth left out there. **AUROC of the local "
+        "forest and differences from it**, as above, and choices:",
+        _differences(heart, heart.auroc, ABSENT_MODELS, heart.choices),
+    ]
+
+
+def heart_figures(heart: Heart, part: str = "heart") -> list[Figure]:
     """Every repeat's figure on all patients."""
     by_metric = {"AUROC": heart.auroc, "AUPRC": heart.auprc, "Brier score": heart.brier}
     return [
-        Figure(f"heart {site}/{model}/{metric}", metric, tuple(values[:, 0].tolist()), BETTER[metric])
+        Figure(f"{part} {site}/{model}/{metric}", metric, tuple(values[:, 0].tolist()), BETTER[metric])
         for metric, figures in by_metric.items()
         for site, of in figures.items()
         for model, values in of.items()
@@ -132,17 +165,17 @@ def draw_heart(heart: Heart) -> None:
 
 
 def _collected(
-    done: Iterable[HeartFold], truth: Mapping[str, Labels], repeats: int
+    done: Iterable[HeartFold], truth: Mapping[str, Labels], repeats: int, models: Sequence[str]
 ) -> tuple[Votes, dict[str, Folds], dict[str, Counter[str]]]:
     """Votes and folds of every patient in every repeat, and what was chosen how often."""
-    votes = {site: {model: np.empty((repeats, len(y))) for model in ALL_HEART_MODELS} for site, y in truth.items()}
+    votes = {site: {model: np.empty((repeats, len(y))) for model in models} for site, y in truth.items()}
     fold = {site: np.empty((repeats, len(y)), dtype=np.int64) for site, y in truth.items()}
     choices = {site: Counter[str]() for site in truth}
     for job, sites in enumerate(done):
         for site, (rows, voted) in sites.items():
             choices[site][voted.choice] += 1
             fold[site][job // FOLDS, rows] = job % FOLDS
-            for model in ALL_HEART_MODELS:
+            for model in models:
                 votes[site][model][job // FOLDS, rows] = voted.votes[model]
     choices["mean"] = sum(choices.values(), Counter())
     return votes, fold, choices
@@ -157,7 +190,8 @@ def resampled(metric: FoldMetric, truth: Mapping[str, Labels], votes: Votes, fol
             model: np.stack([metric(y == 1, one, weights, at) for one, at in zip(values, fold[site], strict=True)])
             for model, values in votes[site].items()
         }
-    figures["mean"] = {model: np.mean([of[model] for of in figures.values()], axis=0) for model in ALL_HEART_MODELS}
+    models = next(iter(figures.values()))
+    figures["mean"] = {model: np.mean([of[model] for of in figures.values()], axis=0) for model in models}
     return figures
 
 

@@ -33,8 +33,8 @@ def card(version: Version, lineage: Lineage, evidence: Evidence, features: Seque
         f"## Whose trees\n\n{_houses(lineage)}",
         f"## What it asks\n\n{_asked(features)}",
         "## Limits\n\nMade for the population of its study and chosen on the patients of one site; elsewhere its "
-        "figures don't hold. A tree that asks a feature which is not there abstains. It supports a decision and takes "
-        "none.",
+        "figures don't hold. A feature that is not there counts as missing, or trees that ask it abstain, as the study "
+        "says. It supports a decision and takes none.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,7 +1,8 @@
 """A version as ONNX, for systems that run no Python of ours: the whole way from raw values to probability and decision.
 
     input   features     N x F  double   raw values in the study's order; NaN: missing; a category: its place from 0
-    input   present      F      bool     which features the system has at all (default: all); other trees abstain
+    input   present      F      bool     which features the system has at all (default: all); the others are
+                                missing, or trees that ask them abstain, as the study says
     output  probability  N      double
     output  decision     N      int64
 
@@ -128,7 +129,8 @@ def _columns(graph: Graph, model: FederatedForest, raw: str, here: str) -> str:
     wrong = graph.add("And", wrong, graph.add("Not", continuous))
     said = graph.add("Where", categorical, is_place, graph.add("Where", continuous, scaled, value))
     said = graph.add("Where", graph.add("Or", unknown, wrong), nothing, said)
-    return graph.add("Cast", graph.add("Cast", _filled(graph, model, said, here), to=1), to=DOUBLE)
+    said = graph.add("Where", here, _filled(graph, model, said, here), nothing)
+    return graph.add("Cast", graph.add("Cast", said, to=1), to=DOUBLE)
 
 
 def _filled(graph: Graph, model: FederatedForest, said: str, here: str) -> str:
@@ -173,7 +175,9 @@ def _votes(graph: Graph, model: FederatedForest, matrix: str) -> str:
 
 
 def _weights(graph: Graph, model: FederatedForest, here: str) -> str:
-    """Weights of the trees; 0 where one asks a feature that is not there."""
+    """Weights of the trees; 0 where one asks a feature that is not there, unless it is walked as missing."""
+    if model.absent_ == "missing":
+        return graph.constant(model.weights_)
     asks = graph.constant(model.forest_.uses(len(model.columns_)))
     absent = graph.add("Cast", graph.add("Not", here), to=DOUBLE)
     silent = graph.add("Greater", graph.add("MatMul", asks, absent), graph.constant(0.0))
@@ -202,8 +206,8 @@ def largest_difference(model: FederatedForest, session: Any) -> float:
     differences = [0.0]
     for present in _presences(model):
         here = rows.loc[:, present]
-        voting = ~model.forest_.uses(len(model.columns_))[:, ~_of_columns(model, present)].any(axis=1)
-        if not model.weights_[voting].any():
+        asks_absent = model.forest_.uses(len(model.columns_))[:, ~_of_columns(model, present)].any(axis=1)
+        if model.absent_ == "abstain" and not model.weights_[~asks_absent].any():
             continue
         said = session.run(["probability"], {"features": raw_values(rows, model.features_), "present": present})[0]
         differences.append(float(np.abs(said - model.predict_proba(here)[:, 1]).max()))

@@ -1,7 +1,7 @@
 """What MLflow calls to load a version (`loader_module`), on any machine with Spinney installed.
 
 `mlflow.pyfunc.load_model("models:/NAME@champion").predict(frame)` gives a probability and a yes or no per row. Columns
-are found by name; a tree that asks a column which the frame doesn't have abstains.
+are found by name; a column that the frame doesn't have is missing, or trees that ask it abstain, as the study says.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ MODEL = re.compile(r"^(?P<study>[A-Za-z][A-Za-z0-9_.-]*)(?:[@/](?P<which>[a-z]+|
 def predict(file: Path, wanted: str, site_file: Path, output: Path, as_json: bool) -> None:
     """Write a probability and a decision for every row of a CSV or Parquet file.
 
-    Columns are found by name. A tree that asks a column which the file doesn't have abstains; a column called patient
-    is copied to the result.
+    Columns are found by name. A column that the file doesn't have counts as missing, unless the study has trees
+    abstain; a column called patient is copied to the result.
     """
     from spinney.configuration.site import read_site
     from spinney.connectors.mlflow import Registry

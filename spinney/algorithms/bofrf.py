@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from spinney.base import Settings
+from spinney.choice import metrics
 from spinney.choice.personalise import Candidate, Pool, Rules
 from spinney.choice.weigh import Cap, mcc_weights, or_equal, tempered_weights
 from spinney.federation.forest_site import equal_votes
@@ -84,21 +85,28 @@ class Bofrf(Settings):
 class Weigher:
     """Weights of F (all common trees) or F_n (own trees only) by either rule."""
 
-    common: Floats  # G, 0 for trees that are not the round's
+    common: Floats  # G; NaN of own trees that too few sites can score: there is only what this site has seen of them
     allowed: NDArray[np.bool_]
     note: str
+    own: Floats  # S
     rows: int
     cap: Cap
 
     def tempered(self, name: str) -> Candidate:
         """Our rule."""
-        return Candidate(name, lambda own: self._kept(tempered_weights(self.common, own, self.rows)), self.note)
+        return Candidate(name, lambda own: self._kept(tempered_weights(self._known(own), own, self.rows)), self.note)
 
     def above(self, name: str, tau: float) -> Candidate:
         """The published rule."""
-        weights = mcc_weights(self.common, tau)
+        weights = mcc_weights(self._known(self.own), tau)
         note = self.note if weights[self.allowed].any() else f"{name}: no tree is above tau {tau:g}, so votes are equal"
-        return Candidate(name, self._kept(weights), note)
+        if not np.isnan(self.common).any():
+            return Candidate(name, self._kept(weights), note)
+        return Candidate(name, lambda own: self._kept(mcc_weights(self._known(own), tau)), note)
+
+    def _known(self, own: Floats) -> Floats:
+        """G, or what this site has seen of a tree where nobody else has seen it."""
+        return np.where(np.isnan(self.common), own, self.common)
 
     def _kept(self, weights: Floats) -> Floats:
         return self.cap.on(or_equal(weights, self.allowed))
@@ -137,19 +145,18 @@ class BofrfSite(ScoringSite):
         return [local, fedrf, *chosen, *personal], self._rules(tuple(candidate.name for candidate in personal))
 
     def _rules(self, personal: tuple[str, ...]) -> Rules:
-        shown = ("local", "fedrf", "bofrf")
-        if self.settings.selection == "personalised":
-            return Rules(shown, "bofrf", personal, choose_among=personal, guard=not self.settings.published)
-        if self.settings.published:
-            return Rules(shown, "bofrf", personal, choose_among=("bofrf own trees", "bofrf"), guard=False)
-        return Rules(shown, "bofrf", personal)
+        shown, published = ("local", "fedrf", "bofrf"), self.settings.published
+        among = personal
+        if self.settings.selection == "guarded":
+            among = ("bofrf own trees", "bofrf") if published else ()
+        return Rules(shown, "bofrf", personal, choose_among=among, guard=not published, asks=not published)
 
     def _weigher(self, pool: Pool, order: Weights, cap: Cap, *, own_only: bool) -> Weigher:
         known = len(order.manifest)
-        common = np.zeros(len(pool.owners))
+        common = np.full(len(pool.owners), np.nan)
         common[:known] = order.weights
         allowed, note = (pool.ours, "") if own_only else pool.voting(known)
-        return Weigher(common, allowed, note, len(self.training), cap)
+        return Weigher(common, allowed, note, metrics.mcc(pool.total), len(self.training), cap)
 
 
 def coordinate(federation: Federation, study: Study) -> str:

@@ -131,7 +131,7 @@ class BoppidSite(ForestSite):
 
     def _error(self, model: Boosted) -> float:
         votes = Walker(model.stumps, len(self.training.columns)).votes(self.training.X)
-        alphas = np.where(abstains(model.stumps, self.training.present), 0.0, model.alphas)
+        alphas = np.where(abstains(model.stumps, self.askable), 0.0, model.alphas)
         said = votes @ alphas > alphas.sum() / 2
         return float(np.mean(said != self.training.y))
 
@@ -147,7 +147,7 @@ class BoppidSite(ForestSite):
             Candidate("boppid", alphas * factor),
         ]
         unseen = np.ones((len(self.training), int(own.sum())), dtype=bool)
-        silent = abstains(forest, house.cohort.present)
+        silent = abstains(forest, self.askable)
         pool = Pool(forest, owners, house.name, unseen, self.own_counts(forest, owners, unseen), silent)
         rules = Rules(("local", "boppid"), "boppid" if len(models) > 1 else "local", guard=False, judged=False)
         house.outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))

@@ -1,7 +1,8 @@
 """The classifier that a site keeps: weighted trees that remember which house they come from.
 
 `fit` grows a forest under the same floors as a site's, alone. A federated model is made by `from_trees`; it reads data
-frames by column name, and a tree that asks a column which isn't there abstains.
+frames by column name. A tree that asks a column which isn't there walks on as if the value were missing, or abstains,
+as the study says.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, depths, join_forests, right_children
 from spinney.forest.votes import scores
 from spinney.rows.encode import Matrix, columns_of, encode, filled
-from spinney.study.settings import Feature, ForestSettings, Privacy
+from spinney.study.settings import Absent, Feature, ForestSettings, Privacy
 
 Floats = NDArray[np.float64]
 ABOVE_HALF = float(np.nextafter(0.5, 1.0))
@@ -63,14 +64,20 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibration: tuple[float, float] | None = None,
         threshold: float = ABOVE_HALF,
         fill: Matrix | None = None,
+        absent: Absent = "abstain",
     ) -> Self:
-        """The model of a federation; `fill` is what stands for a missing value of each column, NaN for nothing."""
+        """The model of a federation.
+
+        `fill` is what stands for a missing value of each column, NaN for nothing; `absent` what a tree does that asks a
+        column which a table doesn't have.
+        """
         model = cls(n_estimators=len(forest))
         model.classes_ = np.array([0, 1])
         model.n_features_in_ = len(features)
         model.feature_names_in_ = np.array([feature.name for feature in features], dtype=object)
         model.by_name_ = True
         model.fill_ = None if fill is None else np.asarray(fill, dtype=np.float32)
+        model.absent_ = absent
         return model._set(
             forest, tuple(owners), np.asarray(weights, dtype=np.float64), features, calibration, threshold
         )
@@ -97,6 +104,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.by_name_ = False
         self.fill_: Matrix | None = None
+        self.absent_: Absent = "abstain"
         return self._set(forest, ("home",) * len(forest), np.ones(len(forest)), features, None, ABOVE_HALF)
 
     def _set(
@@ -148,10 +156,13 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0])
 
     def _ready(self, matrix: Matrix, present: NDArray[np.bool_]) -> tuple[Matrix, Floats]:
-        """What is missing is filled as when the trees were grown; a tree that asks an absent column has no weight."""
+        """What is missing is filled as when the trees were grown; what is absent is not."""
         if self.fill_ is not None:
             matrix = filled(matrix, present, self.fill_)
-        return matrix, np.where(abstains(self.forest_, present), 0.0, self.weights_)
+        asks_absent = abstains(self.forest_, present)
+        if self.absent_ == "missing" and present.any():
+            asks_absent = np.zeros_like(asks_absent)
+        return matrix, np.where(asks_absent, 0.0, self.weights_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class, by the decision threshold that the site chose."""
@@ -181,6 +192,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             calibration=self.calibration_,
             threshold=self.threshold_,
             fill=self.fill_,
+            absent=self.absent_,
         )
 
     def with_others(self, kept: NDArray[np.int64], others: Forest, owner: str) -> FederatedForest:
@@ -200,6 +212,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             calibration=self.calibration_,
             threshold=self.threshold_,
             fill=self.fill_,
+            absent=self.absent_,
         )
 
     @property
@@ -240,6 +253,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hasher.update(repr((self.calibration_, self.threshold_)).encode())
         if self.fill_ is not None:
             hasher.update(self.fill_.astype("<f4").tobytes())
+        if self.absent_ != "abstain":
+            hasher.update(self.absent_.encode())
         return hasher.hexdigest()
 
     def _matrix(self, X: Any) -> tuple[Matrix, NDArray[np.bool_]]:

@@ -20,8 +20,9 @@ from spinney.choice.incumbent import Challenge, Incumbent
 from spinney.choice.judge import Judge
 from spinney.choice.outcome import Decision as Decision
 from spinney.choice.outcome import Outcome as Outcome
+from spinney.choice.question import correlation
 from spinney.choice.validate import folds_of, way_of
-from spinney.forest.score import Counts
+from spinney.forest.score import YES, Counts
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import Forest
 from spinney.forest.votes import DECIMALS, scores
@@ -67,9 +68,11 @@ class Pool:
         return np.asarray(self.counts[0].sum(axis=0))
 
     def voting(self, common: int) -> tuple[Flags, str]:
-        """Which of the first `common` trees have a say here; the site's own where none has, and a note of it."""
+        """Which trees have a say here, the site's own and those of the first `common` that do; a note if none does."""
         shared = (np.arange(len(self.owners)) < common) & ~self.silent
-        return (shared, "") if shared.any() else (self.ours, "no tree of the round has a say here: own trees vote")
+        if not shared.any():
+            return self.ours, "no tree of the round has a say here: own trees vote"
+        return shared | (self.ours & ~self.silent), ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ class Rules:
     personal: tuple[str, ...] = ()  # candidates of the personalised selection
     choose_among: tuple[str, ...] = ()  # empty: the default stands unless the guard fires
     guard: bool = True
+    asks: bool = True  # whether a person is asked where other sites' trees are worse than chance
     judged: bool = True  # False: own votes are in-sample, so nothing can be chosen or calibrated on them
 
 
@@ -208,7 +212,7 @@ class Chooser:
             name = max(rules.choose_among, key=lambda one: reached[one])
             where = "in cross-validation" if self.way.part == Part.TRAINING else "on the validation part"
             reason = f"best of {', '.join(rules.choose_among)} {where}"
-        question = self._question()
+        question = self._question() if rules.asks else None
         if question:
             name, reason = (
                 "local",
@@ -228,15 +232,12 @@ class Chooser:
         return self.judge.lead(self.judged_rows, self.judged["local"], self.judged[name])
 
     def _question(self) -> str | None:
-        """A site with reversed labels and a site with a different concept look the same from inside: ask a person."""
-        foreign = np.setdiff1d(np.flatnonzero(~self.pool.silent), self.pool.own)
-        own_view = metrics.mcc(self.pool.total)[foreign]
-        if len(foreign) and own_view.mean() < 0:
-            return (
-                f"trees of other sites are worse than chance here (mean correlation {own_view.mean():.2f}): "
-                "is the label coded the other way round?"
-            )
-        return None
+        """What a person is asked where other sites' trees go against this site's labels beyond noise."""
+        foreign = np.flatnonzero(~self.pool.silent & ~self.pool.ours)
+        if not len(foreign) or metrics.mcc(self.pool.total)[foreign].mean() >= 0:
+            return None
+        training = self.cohort.rows(Part.TRAINING)
+        return correlation(self.walker, training, foreign, YES).question(len({*self.pool.owners, self.pool.home}))
 
     def _doubt(self, name: str) -> str | None:
         """What a person should look at before the champion goes, or nothing."""
@@ -286,6 +287,7 @@ class Chooser:
             calibration=decision.calibration,
             threshold=decision.threshold,
             fill=self.cohort.fill,
+            absent=self.study.absent,
         )
 
     def credit(self, decision: Decision) -> dict[str, dict[str, float]]:

@@ -16,7 +16,7 @@ from spinney.errors import Refused
 from spinney.forest import codec
 from spinney.forest.export import Rounding, grid_of
 from spinney.rows.encode import columns_of
-from spinney.study.settings import Feature
+from spinney.study.settings import Absent, Feature
 
 if TYPE_CHECKING:
     from spinney.choice.model import FederatedForest
@@ -43,6 +43,7 @@ class ModelDescription(Settings):
     fill: tuple[Finite | None, ...] | None = Field(
         None, description="What stands for a missing value of each column; null: nothing."
     )
+    absent: Absent = Field("abstain", description="What a tree does that asks a column which a table doesn't have.")
 
     @model_validator(mode="after")
     def _one_weight_per_tree(self) -> Self:
@@ -69,6 +70,7 @@ def save(model: FederatedForest, probability_precision: float) -> tuple[ModelDes
         calibration=model.calibration_,
         threshold=model.threshold_,
         fill=None if model.fill_ is None else tuple(None if one != one else one for one in model.fill_.tolist()),
+        absent=model.absent_,
     )
     return words, codec.pack_forest(model.forest_, words.rounding)
 
@@ -97,6 +99,7 @@ def restore(words: ModelDescription, trees: bytes) -> FederatedForest:
         calibration=words.calibration,
         threshold=words.threshold,
         fill=None if words.fill is None else np.array(words.fill, dtype=np.float32),  # None becomes NaN
+        absent=words.absent,
     )
     if model.digest != words.digest:
         raise ModelRefused("the saved model was changed: its digest is another")

@@ -101,9 +101,8 @@ def infer_study(tables: Mapping[str, pd.DataFrame], label: str, name: str, answe
         notes += found.notes
         asked += [column] if found.may_be_codes else []
         if len(holders) < len(tables):
-            notes.append(
-                f"{column} is absent at {', '.join(sorted(set(tables) - set(holders)))}; trees on it abstain there."
-            )
+            lacking = ", ".join(sorted(set(tables) - set(holders)))
+            notes.append(f"{column} is absent at {lacking}; trees take it as missing there.")
     if not features:
         raise StudyInvalid([f"no column but the label {label} can be a feature: {' '.join(notes)}"])
     if len(features) > MOST_FEATURES:

@@ -147,17 +147,17 @@ class ForestSite(EpochSite):
         return forest
 
     def _scorable(self, forests: Mapping[str, Forest]) -> dict[str, NDArray[np.bool_]]:
-        """Which trees ask only what is here, were scored on no earlier night, and are no copies.
+        """Which trees ask only what may be asked here, were scored on no earlier night, and are no copies.
 
         A copy of an own tree that counts as another's is not scored: here it knows the patients that it was grown on.
         """
-        present, own = self.house.cohort.present, {*self.own_forest().digests}
+        own = {*self.own_forest().digests}
         found = held({owner: forest.digests for owner, forest in forests.items()})
         for owner, forest in forests.items():
             new = [
                 self._unscored(digest) and (owner == self.house.name or digest not in own) for digest in forest.digests
             ]
-            found[owner] &= np.array(new, dtype=bool) & ~abstains(forest, present)
+            found[owner] &= np.array(new, dtype=bool) & ~abstains(forest, self.askable)
         return found
 
     def scorable(self, manifest: Manifest) -> NDArray[np.bool_]:
@@ -268,7 +268,7 @@ class ForestSite(EpochSite):
         mean = float(np.mean(lent if len(lent) else order.weights)) if len(order.weights) else 1.0
         packed = house.recall("forest")
         own = Parcel(house.name, content_digest(packed), len(packed))
-        house.memory[_verdict_on(own)] = ~abstains(mine, house.cohort.present)
+        house.memory[_verdict_on(own)] = np.ones(len(mine), dtype=bool)
         parts = {
             parcel.sender: (parcel, taken, order.weights[owners == parcel.sender])
             for parcel, taken in zip(manifest.forests, manifest.taken, strict=True)
@@ -319,7 +319,7 @@ class ForestSite(EpochSite):
             counts: Counts = house.memory["fold-counts"]
         else:
             counts = self.own_counts(forest, owners, unseen)
-        silent = abstains(forest, house.cohort.present)
+        silent = abstains(forest, self.askable)
         silent[: len(common)] |= ~self.scorable(manifest)
         return Pool(forest, owners, house.name, unseen, counts, silent)
 
@@ -330,12 +330,17 @@ class ForestSite(EpochSite):
             forest,
             training.X,
             training.y,
-            training.present,
+            self.askable,
             folds_of(training, house.study),
             house.study.choice.folds,
             counted=self.counted_rows(owners, unseen),
             jobs=house.jobs,
         )
+
+    @property
+    def askable(self) -> NDArray[np.bool_]:
+        """Columns that trees may ask here."""
+        return askable(self.house.study, self.house.cohort.present)
 
     def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which rows count for which tree: own trees out of bag."""
@@ -378,6 +383,11 @@ def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
 def present_only(cohort: Cohort) -> NDArray[np.float32]:
     """Columns that the site doesn't have are constant, so that no tree can split on them."""
     return np.where(cohort.present, cohort.X, np.float32(0.0))
+
+
+def askable(study: Study, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Columns that trees may ask at a site which has these: all of them, where an absent one counts as missing."""
+    return present if study.absent == "abstain" else np.ones_like(present)
 
 
 def _verdict_on(parcel: Parcel) -> str:

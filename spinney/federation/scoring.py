@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spinney.choice.weigh import common_weights
 from spinney.errors import Refused, RoundVoid
 from spinney.federation import secure_sum
-from spinney.federation.forest_site import ForestSite
+from spinney.federation.forest_site import ForestSite, askable
 from spinney.federation.gathering import Cluster, able, answers, ask, manifest_of, require, without
 from spinney.federation.messages import (
     Description,
@@ -178,7 +178,9 @@ class ScoringSite(ForestSite):
             raise Refused("one answer per participant and tree is wanted")
         if not np.array_equal(order.scorers[names.index(self.house.name)], self.scorable(order.manifest)):
             raise Refused("this house has said of other trees that it can score them")
-        able_sites = order.scorers & [~abstains(forest, cards[name].present) for name in names]
+        able_sites = order.scorers & [
+            ~abstains(forest, askable(self.house.study, cards[name].present)) for name in names
+        ]
         if few := np.count_nonzero(able_sites.sum(axis=0) < fewest):
             raise Refused(f"{few} trees can be scored by fewer than {fewest} sites")
 

@@ -1,7 +1,7 @@
 """Confusion counts of every tree on a site's rows, in bounded memory.
 
 A tree says yes where its probability of class 1 is above one half, as scikit-learn's `predict` does. A tree that asks
-a column which the site doesn't have abstains: it adds nothing.
+a column which is not `present` abstains: it adds nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from spinney.rows.encode import Matrix
 Counts = NDArray[np.int64]  # trees x (tp, tn, fp, fn)
 Labels = NDArray[np.int8]
 BLOCK_ROWS = 1 << 16
+YES = 0.5  # what a tree must say more than
 
 
 def abstains(forest: Forest, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -54,7 +55,7 @@ def fold_counts(
 
     Rows are walked once.
     """
-    walker, says_yes = Walker(forest, len(present)), forest.probability > 0.5
+    walker, says_yes = Walker(forest, len(present)), forest.probability > YES
     total = np.zeros((len(forest), len(fold) * folds * 4), dtype=np.int64)
     for start in range(0, len(X), BLOCK_ROWS):
         here = start + walker.alike(X[start : start + BLOCK_ROWS])
@@ -78,7 +79,7 @@ def stream_counts(
 ) -> Counts:
     """Confusion counts of every tree over any number of rows, a block of (X, y, counted) at a time."""
     walker = Walker(forest, len(present))
-    says_yes = forest.probability > 0.5
+    says_yes = forest.probability > YES
     total = np.zeros((len(forest), 4), dtype=np.int64)
     for X, y, counted in blocks:
         order = _positives_first(walker.alike(X), y)

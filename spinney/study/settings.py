@@ -16,6 +16,7 @@ from spinney.study.definition import FeatureSource, LabelSource
 
 CONTINUOUS_ONLY = ("range", "unit", "resolution", "cuts", "most_cuts")
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
+Absent = Literal["missing", "abstain"]
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
 
@@ -140,6 +141,11 @@ class ForestSettings(Settings):
     min_samples_leaf: int = Field(5, ge=1, description="Fewest rows in a leaf; the privacy floor counts patients, too.")
     max_features: Literal["sqrt", "log2", "all"] = Field("sqrt", description="Features tried at a split.")
     criterion: Literal["gini", "entropy"] = Field("gini", description="Measure of a split's quality.")
+    absent: Absent | None = Field(
+        None,
+        description="What a tree does at a site without a feature that it asks. missing: walk on as if every value "
+        "were missing; abstain: have no say. Empty: missing, or abstain where the algorithm is run as published.",
+    )
     tuning: Tuning = Field(Tuning(), description="Local search for better settings, off by default.")
 
     @model_validator(mode="after")

@@ -19,7 +19,18 @@ from spinney.plugins import ALGORITHMS
 from spinney.study.codes import CodeSets, Pinned, code_set_mistakes
 from spinney.study.definition import RESERVED_COLUMNS, EventFeature, Events
 from spinney.study.fitting import StudyCohort
-from spinney.study.settings import Choice, Feature, ForestSettings, Label, Permit, Privacy, Schedule, Settings, Split
+from spinney.study.settings import (
+    Absent,
+    Choice,
+    Feature,
+    ForestSettings,
+    Label,
+    Permit,
+    Privacy,
+    Schedule,
+    Settings,
+    Split,
+)
 
 EPOCH_NIGHTS = 7
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
@@ -127,8 +138,17 @@ class Study(Settings):
     @property
     def epoch_nights(self) -> int:
         """How many nights an epoch has."""
-        published = bool(getattr(self.algorithm, "published", False))
-        return self.privacy.epoch_nights or (1 if published else EPOCH_NIGHTS)
+        return self.privacy.epoch_nights or (1 if self.published else EPOCH_NIGHTS)
+
+    @property
+    def published(self) -> bool:
+        """Whether the algorithm is run as published."""
+        return bool(getattr(self.algorithm, "published", False))
+
+    @property
+    def absent(self) -> Absent:
+        """What a tree does at a site that lacks a feature which it asks."""
+        return self.forest.absent or ("abstain" if self.published else "missing")
 
     def require_permit(self, now: datetime) -> None:
         """PermitExpired if the study has a permit, and its last day is over."""

@@ -56,8 +56,8 @@ def test_trees_that_ask_an_absent_feature_abstain(model, tmp_path: Path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"calibration": None}, {"fill": np.array([0.4, 1, 0, 0, np.nan], dtype=np.float32)}],
-    ids=["not calibrated", "with federated means"],
+    [{"calibration": None}, {"absent": "missing"}, {"fill": np.array([0.4, 1, 0, 0, np.nan], dtype=np.float32)}],
+    ids=["not calibrated", "absent is missing", "with federated means"],
 )
 def test_it_follows_every_kind_of_model(model, tmp_path: Path, changes):
     assert write_onnx(changed(model, **changes), tmp_path / "model.onnx") <= TOLERANCE

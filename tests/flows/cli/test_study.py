@@ -56,7 +56,7 @@ def test_a_study_is_inferred_from_a_folder_and_can_be_read_again(demo_folder, tm
 
 def test_what_inference_left_out_is_said_and_written(demo_folder, tmp_path):
     answer = spinney("study", "infer", demo_folder, "--label", "readmitted", "-o", tmp_path / "study.yaml")
-    note = "nt_probnp is absent at beech; trees on it abstain there."
+    note = "nt_probnp is absent at beech; trees take it as missing there."
     assert note in answer.output
     assert f"# {note}" in (tmp_path / "study.yaml").read_text()
 

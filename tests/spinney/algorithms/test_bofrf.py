@@ -66,7 +66,7 @@ class GrownOnTwo(StumpSite):
 
 def pencil_study(**sections):
     return study(
-        forest={"trees": 1},
+        forest={"trees": 1, **sections.pop("forest", {})},
         privacy={"smallest_cohort": 10, "largest_share": 1, **sections.pop("privacy", {})},
         **sections,
     )
@@ -138,9 +138,9 @@ def test_if_no_tree_is_above_tau_all_have_equal_votes_and_the_outcome_says_so():
     assert "bofrf: no tree is above tau 0.6, so votes are equal" in outcome.decision.notes
 
 
-def test_a_tree_abstains_where_its_feature_is_absent_and_counts_come_from_the_others():
+def test_a_tree_may_abstain_where_its_feature_is_absent_and_counts_come_from_the_others():
     # without ash: tp 7, fn 5, tn 11, fp 1 -> (7 * 11 - 1 * 5) / sqrt(8 * 12 * 12 * 16) = 72 / 135.76 = 0.530
-    wood = pencil_study(privacy={"secure_sum": "trusted-third-party"})
+    wood = pencil_study(privacy={"secure_sum": "trusted-third-party"}, forest={"absent": "abstain"})
     people = {name: pencil_cohort(wood, **rows, absent=0 if name == "ash" else None) for name, rows in PATIENTS.items()}
     federation = Wood(wood, people, parts=dict.fromkeys(people, StumpSite))
     federation.run()
@@ -148,8 +148,35 @@ def test_a_tree_abstains_where_its_feature_is_absent_and_counts_come_from_the_ot
     assert "ash" not in federation.outcomes["ash"].model.owners_  # its stump has no say at home, where x0 is absent
 
 
+def test_otherwise_it_is_walked_there_as_if_every_value_were_missing():
+    # missing goes right, so ash says yes to everybody: tp 7 + 6, fn 5, tn 11, fp 1 + 6
+    # (13 * 11 - 7 * 5) / sqrt(20 * 18 * 18 * 16) = 108 / 321.99 = 0.335
+    wood = pencil_study(privacy={"secure_sum": "trusted-third-party"})
+    people = {name: pencil_cohort(wood, **rows, absent=0 if name == "ash" else None) for name, rows in PATIENTS.items()}
+    federation = Wood(wood, people, parts=dict.fromkeys(people, StumpSite))
+    federation.run()
+    assert federation.order("finish").weights[0] == 0.34
+    assert "ash" in federation.outcomes["ash"].model.owners_
+    assert federation.outcomes["ash"].model.absent_ == "missing"
+
+
+def test_an_own_tree_that_too_few_sites_can_score_votes_at_home_by_what_home_has_seen():
+    # ash sees x0 with tp 5, fn 1, tn 4, fp 2: S = 18 / sqrt(7 * 6 * 6 * 5)
+    wood = pencil_study(forest={"absent": "abstain"})
+    people = {name: pencil_cohort(wood, **rows, absent=None if name == "ash" else 0) for name, rows in PATIENTS.items()}
+    federation = Wood(wood, people, parts=dict.fromkeys(people, StumpSite))
+    federation.run()
+    assert "ash" not in federation.order("finish").manifest.owners  # nobody else can walk its stump on x0
+    model, S = federation.outcomes["ash"].model, 18 / np.sqrt(1260)
+    weights = dict(zip(model.owners_, model.weights_, strict=True))
+    assert weights["ash"] == pytest.approx(np.exp(8 * S))  # what home has seen stands for what all have seen
+    assert {"beech", "cedar"} <= {*weights}
+
+
 def test_where_only_silent_trees_are_above_tau_the_others_have_equal_votes():
-    wood = pencil_study(privacy={"secure_sum": "trusted-third-party"}, algorithm={"name": "bofrf", "weighting": "mcc"})
+    words = {"name": "bofrf", "weighting": "mcc"}
+    privacy = {"secure_sum": "trusted-third-party"}
+    wood = pencil_study(privacy=privacy, algorithm=words, forest={"absent": "abstain"})
     people = {name: pencil_cohort(wood, **rows, absent=0 if name == "ash" else None) for name, rows in PATIENTS.items()}
     federation = Wood(wood, people, parts=dict.fromkeys(people, StumpSite))
     federation.run()

@@ -123,7 +123,7 @@ def test_with_too_few_patients_of_a_class_tonights_model_stands_and_says_why(fir
 
 
 def test_a_champion_of_an_older_study_votes_with_the_columns_that_still_mean_the_same():
-    wood = study(forest={"trees": 20, "max_depth": 1})
+    wood = study(forest={"trees": 20, "max_depth": 1, "absent": "abstain"})
     elm = cohort(wood, 240, seed=3)
     first = wood_of(elm, wood=wood)
     incumbent = incumbent_from(first, elm, same_patients=False)

@@ -67,6 +67,17 @@ def test_a_tree_that_asks_an_absent_column_abstains(model, table):
     assert model.predict_proba(table.drop(columns="ward"))[:, 1] == pytest.approx([0.2, 0.8])
 
 
+def test_or_walks_on_as_if_every_value_were_missing(model, table):
+    walking = FederatedForest.from_trees(
+        model.forest_, model.owners_, model.weights_, FEATURES, absent="missing", threshold=model.threshold_
+    )
+    assert walking.digest != model.digest
+    blank = table.assign(ward=np.array([None] * len(table), dtype=object))
+    assert walking.predict_proba(table.drop(columns="ward")) == pytest.approx(model.predict_proba(blank))
+    with pytest.raises(CohortRejected, match="a tree can vote"):
+        walking.predict_proba(table[[]])
+
+
 def test_an_absent_column_that_no_tree_asks_does_not_matter(model, table):
     assert model.predict_proba(table.drop(columns="smoker")) == pytest.approx(model.predict_proba(table))
 

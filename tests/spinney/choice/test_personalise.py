@@ -236,7 +236,7 @@ def test_own_trees_alone_are_a_candidate(alike):
 
 
 def test_a_site_whose_columns_nobody_else_has_votes_with_its_own_trees_and_says_so():
-    wood = study()
+    wood = study(forest={"absent": "abstain"})
     elm = cohort(wood, seed=3, concept=(0, 0, 0, 4), absent=(0, 1, 2))
     people = cohorts(wood, NAMES, absent=(3,)) | {"elm": elm}
     made = Wood(wood, people)
@@ -249,7 +249,7 @@ def test_a_site_whose_columns_nobody_else_has_votes_with_its_own_trees_and_says_
 
 @pytest.mark.parametrize("largest", [0.2, 0.4])
 def test_no_other_site_outweighs_the_cap_even_where_some_trees_abstain(largest):
-    wood = study(privacy={"largest_share": largest}, quorum=2)
+    wood = study(privacy={"largest_share": largest}, quorum=2, forest={"absent": "abstain"})
     made = federation(wood, cohort(wood, seed=3, absent=(0,)))
     for name, outcome in made.outcomes.items():
         foreign = [given["weight"] for site, given in outcome.credit.items() if site != name]

@@ -202,7 +202,7 @@ def test_a_column_that_one_site_lacks_stays_a_feature():
     tables["south"] = tables["south"].drop(columns="y")
     inferred = infer_study(tables, "died", "test")
     assert [one.name for one in inferred.study.features] == ["x", "y"]
-    assert "y is absent at south; trees on it abstain there." in inferred.notes
+    assert "y is absent at south; trees take it as missing there." in inferred.notes
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_another_fill_is_another_model() -> None:
     of = wood()
     model = simulate(of, gappy(of)).outcomes["ash"].model
     parts = (model.forest_, model.owners_, model.weights_, model.features_)
-    known = {"calibration": model.calibration_, "threshold": model.threshold_}
+    known = {"calibration": model.calibration_, "threshold": model.threshold_, "absent": model.absent_}
     again = FederatedForest.from_trees(*parts, **known, fill=model.fill_)
     assert again.digest == model.digest
     assert FederatedForest.from_trees(*parts, **known).digest != model.digest

@@ -133,7 +133,8 @@ def test_a_site_below_the_smallest_cohort_declines_with_the_reason_and_the_other
     assert set(with_a_small_site.outcomes) == {"ash", "beech", "cedar"}
 
 
-def test_a_tree_that_fewer_than_three_sites_can_score_is_not_in_the_round(wood):
+def test_a_tree_that_fewer_than_three_sites_can_score_is_not_in_the_round():
+    wood = study(forest={"absent": "abstain"})
     people = cohorts(wood, SITES[:2]) | {name: cohort(wood, seed=9, absent=(0,)) for name in SITES[2:]}
     federation = Wood(wood, people)
     federation.run()
@@ -146,7 +147,8 @@ def test_a_tree_that_fewer_than_three_sites_can_score_is_not_in_the_round(wood):
 
 
 def test_a_tree_is_dropped_when_the_loss_of_a_site_leaves_too_few_that_can_score_it():
-    wood = study(privacy={"secure_sum": "trusted-third-party", "fewest_scoring_sites": 3})
+    privacy = {"secure_sum": "trusted-third-party", "fewest_scoring_sites": 3}
+    wood = study(privacy=privacy, forest={"absent": "abstain"})
     people = {**cohorts(wood), "elm": cohort(wood, seed=3, absent=(0,))}
     whole, torn = Wood(wood, people), Wood(wood, people, lost={"cedar": "score"})
     whole.run()

@@ -42,7 +42,7 @@ def test_a_participant_whose_round_key_has_not_come_is_refused(people):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_site_does_not_score_a_tree_that_hardly_anybody_else_can_score(mode):
-    wood = study(privacy={"secure_sum": mode, "fewest_scoring_sites": 3})
+    wood = study(privacy={"secure_sum": mode, "fewest_scoring_sites": 3}, forest={"absent": "abstain"})
     people = cohorts(wood, SITES[:2]) | {name: cohort(wood, seed=9, absent=(0,)) for name in SITES[2:]}
     federation = Wood(wood, people, lost=dict.fromkeys(SITES, "score"))
     stopped(federation)
@@ -102,7 +102,7 @@ def test_a_site_does_not_cut_its_counts_shorter_than_they_are(people, bits):
     assert f"{bits} bits are not enough" in refusal(people, "score", lambda order: replace(order, bits=bits))
 
 
-STUMPS = {"forest": {"max_depth": 1}}
+STUMPS = {"forest": {"max_depth": 1, "absent": "abstain"}}
 
 
 @pytest.fixture(scope="module")
@@ -330,16 +330,19 @@ def plain_tree(feature, threshold, probability):
     return Forest(np.array(feature, np.int16), np.array(threshold), np.zeros(len(feature), bool), np.array(probability))
 
 
+@pytest.mark.parametrize("absent", ["abstain", "missing"])
 @pytest.mark.parametrize("mode", ["masked", "ring"])
-def test_who_makes_trees_and_sees_totals_can_read_a_site_that_lacks_a_feature(totals, mode):
-    wood = study(privacy={"secure_sum": mode})
+def test_who_makes_trees_and_sees_totals_can_read_a_site_whose_trees_abstain_for_a_feature(totals, mode, absent):
+    wood = study(privacy={"secure_sum": mode}, forest={"absent": absent})
     people = cohorts(wood, SITES[:3]) | {"elm": cohort(wood, seed=3, absent=(3,))}
     one = plain_tree([0, LEAF, LEAF], [MIDDLE, 0.0, 0.0], [0.0, 0.2, 0.8])
     twin = plain_tree([0, LEAF, 3, LEAF, LEAF], [MIDDLE, 0.0, MIDDLE, 0.0, 0.0], [0.0, 0.2, 0.0, 0.8, 0.81])
     federation = Wood(wood, people, parts={"ash": grows(lambda _: join_forests([one, twin]))})
     federation.run()
     counts = federation.houses["elm"].memory["fold-counts"][0].sum(axis=0)
-    assert np.array_equal(totals[0][0] - totals[0][1], counts[0])
+    told = totals[0][0] - totals[0][1]
+    assert np.array_equal(told, counts[0]) == (absent == "abstain")
+    assert absent == "abstain" or not told.any()  # both trees are walked there: the totals are the same
 
 
 def test_who_makes_trees_and_sees_totals_can_read_a_site_that_is_missing_on_another_night(wood, people, totals):

@@ -14,3 +14,42 @@ The map, in the order in which data pass:
     model               the classifier that a site keeps
     trial               a whole federation in one process, and many of them
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinney.choice.model import FederatedForest
+    from spinney.library.champion import load_champion
+    from spinney.library.simulated import FederationResult, simulate
+    from spinney.study.study import Study
+
+    __version__: str
+
+__all__ = ["FederatedForest", "FederationResult", "Study", "__version__", "load_champion", "simulate"]
+
+_WHERE = {
+    "FederatedForest": "spinney.choice.model",
+    "FederationResult": "spinney.library.simulated",
+    "Study": "spinney.study.study",
+    "load_champion": "spinney.library.champion",
+    "simulate": "spinney.library.simulated",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is asked for, so that `import spinney` costs nothing."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("spinney")
+    if name not in _WHERE:
+        raise AttributeError(f"module 'spinney' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

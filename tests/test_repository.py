@@ -144,7 +144,7 @@ def test_no_test_file_mirrors_a_module_that_is_gone():
 
 
 # One word for one thing: what may be called alike, because it does the same to different things
-SHARED_NAMES = {"attack", "coordinate", "check_cohort"}
+SHARED_NAMES = {"attack", "coordinate", "check_cohort", "simulate"}
 
 
 def public_names() -> dict[str, list[str]]:

@@ -25,6 +25,7 @@ NEITHER = {  # rooms that neither hold rows nor send, and what they are instead
     "spinney.doctor": "tries everything once",
     "spinney.errors": "words",
     "spinney.flows": "puts patients and house together",
+    "spinney.library": "hands the rooms to notebooks, where there is no house",
     "spinney.plugins": "finds what there is",
     "spinney.reports": "draws aggregates",
     "spinney.storage": "files and locks",

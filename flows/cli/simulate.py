@@ -78,7 +78,9 @@ def simulate(
     """
     from spinney.configuration.study_file import read_study
     from spinney.connectors.tables import read_tables
-    from spinney.flows.cli.simulate_show import report_of, show
+    from spinney.flows.cli.simulate_show import show
+    from spinney.library.tables import absent_everywhere, cohort_of
+    from spinney.trial.summary import report_of
 
     for option, file in (("--json", json_file), ("--html", html_file)):
         if file is not None and not file.parent.is_dir():  # not after all the work
@@ -163,36 +165,6 @@ def also_newcomers(study: Study, draw: Any, repeats: int, bar: step_bar, how: di
     from spinney.trial.newcomer import without_each
 
     return dict(plain(without_each(study, draw, repeats, lambda site: bar.doing(f"without {site}"), **how)))
-
-
-def absent_everywhere(cohorts: dict[str, Cohort]) -> list[str]:
-    """Features of the study that no site has."""
-    there = {
-        column.feature.name
-        for one in cohorts.values()
-        for column, has in zip(one.columns, one.present, strict=True)
-        if has
-    }
-    named = dict.fromkeys(column.feature.name for one in cohorts.values() for column in one.columns)
-    return [name for name in named if name not in there]
-
-
-def cohort_of(site: str, table: Any, study: Study) -> Cohort:
-    """A site's table as rows of the study; what is wrong with it is said with the site's name."""
-    from spinney.connectors.tables import patient_column
-    from spinney.errors import CohortRejected
-    from spinney.rows.cohort import cohort_from_frame
-
-    whose = patient_column(table.columns)
-    try:
-        if whose is None:
-            return cohort_from_frame(table, study)
-        if nobody := int(table[whose].isna().sum()):
-            raise CohortRejected(f"{whose} is known", nobody, "say whose rows these are, or take the column out")
-        key = b"simulation %d" % study.split.seed
-        return cohort_from_frame(table, study, table[whose].astype(str).tolist(), key)
-    except CohortRejected as error:
-        raise CohortRejected(f"{site}: {error.rule}", error.failed, error.advice) from None
 
 
 def changed(study: Study, **changes: Any) -> Study:

@@ -11,35 +11,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from spinney.study.study import Study
-    from spinney.trial.simulate import Simulation
 
 WIDTH = 80
 LONGEST_NAME = 16
-
-
-def report_of(study: Study, results: Sequence[Simulation], also: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole result as plain data: figures are means over splits, the model's digest is the first split's."""
-    from spinney.choice.evidence import plain
-    from spinney.trial.summary import evidence_over
-
-    first, sites = results[0], evidence_over(results)
-    for site, figure in also.get("pooled", {}).items():
-        if site in sites:
-            sites[site]["auroc"]["pooled"] = figure
-    report = {
-        "study": study.name,
-        "study_digest": study.digest,
-        "algorithm": study.algorithm.name,
-        "secure_sum": study.privacy.secure_sum,
-        "seed": study.split.seed,
-        "repeats": len(results),
-        "model_digest": first.model_digest,
-        "bytes_between_sites": first.parcel_bytes,
-        "clusters": sorted({tuple(sorted(outcome.credit)) for outcome in first.outcomes.values()}),
-        "left_out": {site: reason for one in reversed(results) for site, reason in one.left_out.items()},
-        "sites": sites,
-    }
-    return report | {name: plain(found) for name, found in also.items() if name != "pooled"}
 
 
 def show(study: Study, report: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
 from spinney.choice.metrics import Figure
 from spinney.choice.verdict import MARKS
@@ -46,9 +46,7 @@ def _sections(report: Mapping[str, Any]) -> Iterator[Element]:
 
 
 def _gains(sites: Mapping[str, Any]) -> Element:
-    gains = {name: Figure(**one["gain"]["auroc"]) for name, one in sites.items() if _known(one["gain"]["auroc"])}
-    bounds = [0.0, *(bound for one in gains.values() for bound in (one.low, one.high))]
-    drawn = svg.draw_intervals(_alt("Gain in AUROC", gains), gains, min(bounds), max(bounds), digits=3)
+    drawn = _drawn_gains(sites)
     caption = "Gain in AUROC over the site's own forest, with an interval over patients and splits."
     names = list(dict.fromkeys(name for site in sites.values() for name in site["auroc"]))
     rows = [
@@ -57,6 +55,17 @@ def _gains(sites: Mapping[str, Any]) -> Element:
     ]
     shown = table(["Site", "Rows", "Positives", *names], rows, "AUROC by site", tuple(range(1, len(names) + 3)))
     return section("What each site gains", figure(drawn, caption, alone=True), shown)
+
+
+def gains_drawing(sites: Mapping[str, Any]) -> str:
+    """The picture of every site's gain, as SVG."""
+    return tostring(_drawn_gains(sites), encoding="unicode")
+
+
+def _drawn_gains(sites: Mapping[str, Any]) -> Element:
+    gains = {name: Figure(**one["gain"]["auroc"]) for name, one in sites.items() if _known(one["gain"]["auroc"])}
+    bounds = [0.0, *(bound for one in gains.values() for bound in (one.low, one.high))]
+    return svg.draw_intervals(_alt("Gain in AUROC", gains), gains, min(bounds), max(bounds), digits=3)
 
 
 def _curves(points: Mapping[str, Any], caption: str) -> Element:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney.choice.evidence import evidence_of, plain
 from spinney.choice.outcome import Outcome
 from spinney.choice.split_votes import gain_over_splits
 from spinney.choice.verdict import GainVerdict, verdict_of
 from spinney.trial.simulate import Simulation
+
+if TYPE_CHECKING:
+    from spinney.study.study import Study
 
 LOCAL = "local"
 
@@ -74,3 +77,25 @@ def mean_of(values: Sequence[Any]) -> Any:
         return Counter(known).most_common(1)[0][0]
     mean = sum(known) / len(known)
     return round(mean) if all(isinstance(value, int) for value in known) else mean
+
+
+def report_of(study: Study, results: Sequence[Simulation], also: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The whole result as plain data: figures are means over splits, the model's digest is the first split's."""
+    first, sites, asked = results[0], evidence_over(results), also or {}
+    for site, figure in asked.get("pooled", {}).items():
+        if site in sites:
+            sites[site]["auroc"]["pooled"] = figure
+    report = {
+        "study": study.name,
+        "study_digest": study.digest,
+        "algorithm": study.algorithm.name,
+        "secure_sum": study.privacy.secure_sum,
+        "seed": study.split.seed,
+        "repeats": len(results),
+        "model_digest": first.model_digest,
+        "bytes_between_sites": first.parcel_bytes,
+        "clusters": sorted({tuple(sorted(outcome.credit)) for outcome in first.outcomes.values()}),
+        "left_out": {site: reason for one in reversed(results) for site, reason in one.left_out.items()},
+        "sites": sites,
+    }
+    return report | {name: plain(found) for name, found in asked.items() if name != "pooled"}

@@ -8,10 +8,10 @@ from prefect import flow
 from pydantic import Field
 
 from spinney.base import Name, Settings
-from spinney.errors import RoundVoid
+from spinney.errors import RoundVoid, SpinneyError
 from spinney.flows.run_names import beginning, rename_run
 from spinney.flows.served import coordinator_named
-from spinney.house.coordinator_night import CoordinatorNights
+from spinney.house.coordinator_night import CoordinatorNights, Ended
 from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.round import report_round, tidy_exchange
@@ -47,10 +47,18 @@ def coordinator_round(run: CoordinatorRoundInput = CoordinatorRoundInput()) -> d
             steps = Steps(nights.name, nights.study.name)
             ended = nights.run(number, steps)
             steps.end()
-            report_round(ended)
             nights.close(number, ended.plain())
+            tell_of(ended)
             tidy_exchange(nights, everybodys=True)
             return unless_void(ended.plain())
+
+
+def tell_of(ended: Ended) -> None:
+    """The report; what only informs ends no night."""
+    try:
+        report_round(ended)
+    except SpinneyError as reason:
+        warn(f"there is no report of this round: {reason}")
 
 
 def unless_void(result: dict[str, Any]) -> dict[str, Any]:

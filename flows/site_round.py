@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefect import flow, runtime
+from prefect.context import FlowRunContext
 from prefect.logging import get_run_logger
 from pydantic import Field
 
@@ -13,6 +15,7 @@ from spinney.base import Name, Settings
 from spinney.cohort.check_result import CheckResult
 from spinney.cohort.patients import Patients
 from spinney.cohort.pull_report import PullReport
+from spinney.cohort.vault import CohortDamaged
 from spinney.configuration.site import SiteSettings
 from spinney.errors import RoundVoid, SpinneyError
 from spinney.flows.admit import await_steward
@@ -29,9 +32,10 @@ from spinney.tasks.notices import warn
 from spinney.tasks.preload import preload, preloaded
 from spinney.tasks.round import (
     look_at_roster,
+    put_model_by,
     register_model,
+    register_what_is_owed,
     report_night,
-    settle_model,
     standing,
     tidy_exchange,
     wait_for_opening,
@@ -40,6 +44,10 @@ from spinney.tasks.site import keep_to_permit, patients_of, watch_of
 from spinney.tasks.steps import Steps
 
 MANUAL, ADMISSION = "manual", "admission"
+
+
+class NotRegistered(SpinneyError):
+    """The round was no trouble, the registry is."""
 
 
 class SiteRoundInput(Settings):
@@ -65,6 +73,7 @@ def site_round(run: SiteRoundInput = SiteRoundInput()) -> dict[str, Any]:  # noq
         nights.exchange.say = warn
         with nights.alone():
             keep_to_permit(site, nights.study, nights.give_up)
+            register_what_is_owed(nights)
             result = ended_before(nights, run.number)
             if result is None:
                 try:
@@ -122,25 +131,80 @@ def take_part(tonight: Tonight) -> dict[str, Any]:
     nights = tonight.nights
     preload(local_registry=not nights.site.registry.tracking)
     try:
-        part = answered(tonight)
-        version = register_model(nights, part)
-    except SpinneyError as reason:
-        report_night(nights, tonight.facts(missed=str(reason)))
-        if isinstance(reason, RoundVoid):
-            nights.give_up(str(reason))
+        look_at_roster(nights)
+        earlier = finish_earlier(tonight)
+        if earlier is not None and not is_by_schedule() and not nights.is_open():
+            return earlier
+        return kept(tonight, answered(tonight))
+    except NotRegistered:
         raise
+    except SpinneyError as reason:
+        why = str(reason)
+        inform(nights, lambda: tonight.facts(missed=why))
+        if isinstance(reason, RoundVoid | CohortDamaged):
+            nights.give_up(why)
+        raise
+
+
+def kept(tonight: Tonight, part: RoundResult) -> dict[str, Any]:
+    """What came of a round is kept, and its model registered, by a later run if this one can't."""
+    nights = tonight.nights
     waits = part.takes_over and is_manual(nights, tonight.run, part.number)
-    if not waits:
-        settle_model(nights, part, version)
-    report_night(nights, tonight.facts(part, standing(nights, version)))
+    put_model_by(nights, part, waits=waits)
     result = {
         **summary_of(part),
-        "version": version.number,
+        "version": 0,
         "admission": WAITING if waits else NOT_NEEDED,
         "run": str(runtime.flow_run.id),
     }
+    try:
+        version = register_model(nights, part.number)
+    except SpinneyError as reason:
+        inform(nights, lambda: tonight.facts(part, Standing()))
+        nights.close(part.number, result)
+        raise NotRegistered(
+            f"round {part.number} is done and its model is kept, and the next run registers it: {reason}"
+        ) from None
+    result["version"] = version.number
+    inform(nights, lambda: tonight.facts(part, standing(nights, version)))
     nights.close(part.number, result)
     return result
+
+
+def finish_earlier(tonight: Tonight) -> dict[str, Any] | None:
+    """A round that was over when this site was away; whatever comes of it, it keeps nobody from tonight's."""
+    nights = tonight.nights
+    found = None if tonight.run.number else nights.left_over()
+    if found is None:
+        return None
+    try:
+        cohort = nights.pinned
+        if cohort is None:
+            raise RoundVoid(f"round {found.number} ended before this site had patients in it")
+        steps = Steps(nights.name, nights.study.name)
+        part = nights.take_part(found, cohort, tonight.patients, steps)
+        steps.end()
+        part.require()
+        return kept(tonight, part)
+    except SpinneyError as reason:
+        warn(f"round {found.number} ended while this site was away: {reason}")
+        nights.give_up(str(reason))
+        return None
+
+
+def is_by_schedule() -> bool:
+    """Whether this run is a night of its own, not one that somebody started or that goes on with one."""
+    context = FlowRunContext.get()
+    return context is not None and context.flow_run is not None and context.flow_run.auto_scheduled
+
+
+def inform(nights: SiteNights, facts: Callable[[], NightFacts]) -> None:
+    """The report; what only informs ends no night."""
+    try:
+        with guarded():
+            report_night(nights, facts())
+    except SpinneyError as reason:
+        warn(f"there is no report of this night: {reason}")
 
 
 def is_manual(nights: SiteNights, run: SiteRoundInput, number: int) -> bool:
@@ -152,7 +216,6 @@ def is_manual(nights: SiteNights, run: SiteRoundInput, number: int) -> bool:
 def answered(tonight: Tonight) -> RoundResult:
     """From the patients to the end of a round. One that ended while this site was away doesn't cost it tonight's."""
     nights = tonight.nights
-    look_at_roster(nights)
     begun = nights.rounds.unfinished
     try:
         return taken_part(tonight)

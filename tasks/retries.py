@@ -8,13 +8,13 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
 from prefect.tasks import Task, exponential_backoff
 
-from spinney.errors import SourceFailed
+from spinney.errors import SpinneyError
 
 
 def is_transient(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:  # noqa: ARG001 (Prefect's signature)
     """True for a busy server or a broken connection; bad data and wrong settings never heal."""
     error = state.result(raise_on_failure=False)
-    return isinstance(error, SourceFailed) and error.transient
+    return isinstance(error, SpinneyError) and bool(getattr(error, "transient", False))
 
 
 TRANSIENT: dict[str, Any] = {

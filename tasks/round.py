@@ -6,6 +6,7 @@ from prefect import task
 from prefect.logging import get_run_logger
 
 from spinney.connectors.mlflow import CHAMPION, Registry, Version, lineage_of
+from spinney.errors import SpinneyError
 from spinney.house.coordinator_night import Ended
 from spinney.house.nights import HouseNights
 from spinney.house.site_night import OpenedRound, RoundResult, SiteNights
@@ -14,7 +15,8 @@ from spinney.reports.gather import round_facts
 from spinney.reports.write import write_round_report, write_site_report
 from spinney.tasks.artifacts import show_night, show_round
 from spinney.tasks.guarded import guards_patients
-from spinney.tasks.retries import NO_TRACE
+from spinney.tasks.notices import warn
+from spinney.tasks.retries import NO_TRACE, TRANSIENT
 
 
 @task(task_run_name="look at the roster", **NO_TRACE)
@@ -32,20 +34,35 @@ def wait_for_opening(nights: SiteNights, number: int | None) -> OpenedRound:
     return nights.await_opening(number)
 
 
-@task(task_run_name="register the model of round {part.number}", **NO_TRACE)
+@task(task_run_name="put the model of round {part.number} by", **NO_TRACE)
 @guards_patients
-def register_model(nights: SiteNights, part: RoundResult) -> Version:
-    """The round's model as a candidate in this site's registry; the same version if it was registered before."""
+def put_model_by(nights: SiteNights, part: RoundResult, *, waits: bool = False) -> None:
+    """Keep it until it is registered, by this run or a later one. `waits`: a steward says whether it is used."""
     outcome, head = part.require(), nights.audit.verify().chain
     lineage = lineage_of(nights.study, nights.name, outcome.model, part.number, part.cohort.digest, head)
-    return Registry(nights.home, nights.site.registry).register(nights.study, outcome, lineage)
+    promote = None if waits else part.takes_over
+    Registry(nights.home, nights.site.registry).owe(nights.study, outcome, lineage, promote)
 
 
-@task(task_run_name="settle who is champion after round {part.number}", **NO_TRACE)
+@task(task_run_name="register the model of round {number}", **TRANSIENT, **NO_TRACE)
 @guards_patients
-def settle_model(nights: SiteNights, part: RoundResult, version: Version) -> None:
-    """Promote tonight's model, unless the champion is better beyond noise or a person has to look first."""
-    Registry(nights.home, nights.site.registry).settle(nights.study.name, version.number, promote=part.takes_over)
+def register_model(nights: SiteNights, number: int) -> Version:
+    """A version of what was put by: promoted, unless the champion is better beyond noise or a person looks first."""
+    return Registry(nights.home, nights.site.registry).pay(nights.study.name, number)
+
+
+def register_what_is_owed(nights: SiteNights) -> None:
+    """Models of earlier rounds whose nights could not register them; that they still can't be costs nothing else."""
+    for number in Registry(nights.home, nights.site.registry).owed(nights.study.name):
+        try:
+            version = register_model(nights, number)
+        except SpinneyError as reason:
+            warn(f"the model of round {number} is not registered yet: {reason}")
+            continue
+        result = nights.result(number)
+        if result is not None:
+            nights.keep(number, {**result, "version": version.number})
+        warn(f"the model of round {number} is registered now, as version {version.number}")
 
 
 def standing(nights: SiteNights, version: Version) -> Standing:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -21,10 +20,10 @@ from numpy.typing import NDArray
 from spinney.choice.evidence import evidence_of, headline
 from spinney.choice.outcome import Outcome
 from spinney.choice.saved import ModelDescription
-from spinney.connectors.mlflow.addresses import moved_from, readdress
 from spinney.connectors.mlflow.card import card, fair
 from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without_house
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
+from spinney.connectors.mlflow.owed import OwedModel, owed_rounds
 from spinney.connectors.mlflow.store import MODEL, ModelStore, RegistryFailed, Version, ensure_database, quiet_mlflow
 from spinney.errors import CohortRejected
 from spinney.storage.files import room_in
@@ -88,18 +87,7 @@ class Registry:
         self.folder, self._prefix = private_folder(home.resolve() / "registry"), settings.prefix
         self._database = None if settings.tracking else self.folder / "mlflow.db"
         artifacts = None if settings.tracking else self.folder / "artifacts"
-        if self._database and artifacts:
-            self._settle_in(self._database, artifacts)
         self.store = ModelStore(settings.tracking or f"sqlite:///{self._database}", artifacts)
-
-    def _settle_in(self, database: Path, artifacts: Path) -> None:
-        """A home that was moved brings a database along that still speaks of where it was."""
-        try:
-            if moved_from(database, artifacts):
-                with locked(self.folder):
-                    readdress(database, artifacts)
-        except sqlite3.Error as error:
-            raise RegistryFailed(f"{database} can't be used ({error}); restore it from the house's backup") from None
 
     def name_of(self, study: str) -> str:
         """What a study's model is called in MLflow."""
@@ -140,10 +128,33 @@ class Registry:
 
     def register(self, study: Study, outcome: Outcome, lineage: Lineage) -> Version:
         """A round's model as a new version and candidate; the same version if this round was registered before."""
-        evidence = {"study": study.name, "description": study.description, **evidence_of(outcome)}
-        precision = study.privacy.probability_precision
+        owed = _owed_by(study, outcome, lineage, None)
         with locked(self.folder):
-            return self._registered(outcome.model, lineage, evidence, precision, headline(outcome))
+            return self._registered(owed.model, lineage, owed.evidence, owed.precision, owed.figures)
+
+    def owe(self, study: Study, outcome: Outcome, lineage: Lineage, promote: bool | None) -> None:
+        """Put a round's model by, so that it is registered whatever happens; for `promote`: None: a steward decides."""
+        folder = self._owed(study.name) / str(lineage.round)
+        if not folder.exists():
+            _owed_by(study, outcome, lineage, promote).put_by(folder)
+
+    def owed(self, study: str) -> list[int]:
+        """Rounds whose models are put by and not registered, the oldest first."""
+        return owed_rounds(self._owed(study))
+
+    def pay(self, study: str, round_: int) -> Version:
+        """Register a model that was put by, and promote it or leave it, as was said then."""
+        folder = self._owed(study) / str(round_)
+        owed = OwedModel.read(folder)
+        with locked(self.folder):
+            version = self._registered(owed.model, owed.lineage, owed.evidence, owed.precision, owed.figures)
+        if owed.promote is not None:
+            version = self.settle(study, version.number, owed.promote)
+        shutil.rmtree(folder)
+        return version
+
+    def _owed(self, study: str) -> Path:
+        return self.folder / "owed" / study
 
     def promote(self, study: str, number: int) -> Version:
         """Make a version the champion; the one before it becomes `previous`."""
@@ -335,6 +346,11 @@ class Registry:
 
 def _find(known: Sequence[Version], which: str | int) -> Version | None:
     return next((one for one in known if str(which) in (*one.aliases, str(one.number))), None)
+
+
+def _owed_by(study: Study, outcome: Outcome, lineage: Lineage, promote: bool | None) -> OwedModel:
+    evidence = {"study": study.name, "description": study.description, **evidence_of(outcome)}
+    return OwedModel(outcome.model, lineage, evidence, headline(outcome), study.privacy.probability_precision, promote)
 
 
 def _newer(known: Sequence[Version], version: Version) -> Version | None:

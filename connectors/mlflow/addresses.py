@@ -19,7 +19,7 @@ COLUMNS = (
     ("model_versions", "storage_location"),
     ("logged_models", "artifact_location"),
 )
-PATIENCE = 60.0  # seconds, with a database that somebody else writes
+PATIENCE = 20.0  # seconds, with a database that somebody else writes
 
 
 def moved_from(database: Path, artifacts: Path) -> list[str]:

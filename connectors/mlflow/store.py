@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sqlite3
 import tempfile
 import threading
 import time
@@ -22,6 +23,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from spinney.connectors.mlflow.addresses import moved_from, readdress
 from spinney.connectors.mlflow.lineage import PREFIX
 from spinney.errors import SpinneyError
 from spinney.storage.files import DiskFull, installation_folder, sync_folder, sync_tree, write_whole
@@ -170,6 +172,9 @@ class ModelStore:
         quiet_mlflow()
         from mlflow import MlflowClient
 
+        if self._artifacts is not None:  # then it is a database of ours, and its home may have been moved
+            _, _, database = self.tracking.partition("sqlite:///")
+            self._settle_in(Path(database), self._artifacts)
         return MlflowClient(tracking_uri=self.tracking, registry_uri=self.tracking)
 
     @explained
@@ -237,6 +242,16 @@ class ModelStore:
         """A version and its files."""
         self.client.delete_model_version(version.name, str(version.number))
         self._delete_run(version.run)
+
+    @staticmethod
+    def _settle_in(database: Path, artifacts: Path) -> None:
+        try:
+            if moved_from(database, artifacts):
+                readdress(database, artifacts)
+        except sqlite3.OperationalError as error:
+            raise RegistryFailed(f"{database} is in use ({error}); try again", transient=True) from None
+        except sqlite3.Error as error:
+            raise RegistryFailed(f"{database} can't be used ({error}); restore it from the house's backup") from None
 
     def _log(self, run_id: str, figures: Mapping[str, float]) -> None:
         """All in one transaction."""

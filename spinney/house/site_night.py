@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from spinney.choice.incumbent import Incumbent
 from spinney.choice.personalise import Outcome
 from spinney.configuration.house import Admission, ExchangeAccess, RegistrySettings
-from spinney.connectors.exchange import Address, Clock
+from spinney.connectors.exchange import Address, Clock, ExchangeError
 from spinney.connectors.mlflow import Registry, RegistryFailed
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid, in_short
 from spinney.house import encoding as wire
@@ -33,6 +33,8 @@ from spinney.house.rounds import LARGEST_NOTE, OVER, SiteSession, Superseded, Th
 from spinney.house.withdrawal import obey_withdrawals
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import RoundState, ScoredTrees
+
+TRIES = 3
 
 
 class NotOpened(RoundVoid):
@@ -127,9 +129,26 @@ class SiteNights(HouseNights):
         """
         notes = renew_roster(self.approvals, self.exchange, self.name)
         registry = Registry(self.home, self.site.registry)
-        notes += obey_withdrawals(self.approvals, self.exchange, registry, self.name)
+        try:
+            notes += obey_withdrawals(self.approvals, self.exchange, registry, self.name)
+        except RegistryFailed as reason:
+            notes.append(f"withdrawn trees are taken out of the models by the next run: {reason}")
         _ = self.approvals.roster
         return notes
+
+    def left_over(self) -> OpenedRound | None:
+        """A round that was begun here and ended while nobody looked: what came of it can still be had."""
+        number = self.rounds.unfinished
+        with suppress(ExchangeError):
+            found = self._opening(number) if number else None
+            return found if found and self._is_over(found.number) else None
+        return None
+
+    def is_open(self) -> bool:
+        """Whether there is a round to take part in right now."""
+        with suppress(ExchangeError):
+            return self._open_round(None) is not None
+        return False
 
     def await_opening(self, wanted: int | None = None) -> OpenedRound:
         """The round that is open now, or NotOpened when the study's patience is over; PermitExpired is too late."""
@@ -207,6 +226,9 @@ class SiteNights(HouseNights):
     ) -> tuple[Incumbent | None, bool]:
         """The champion, if it can be read, and whether it can't for now: what is damaged takes no night away."""
         try:
+            for _ in range(TRIES - 1):  # a database in use makes each of them last
+                with suppress(RegistryFailed):
+                    return incumbent_of(registry, patients, self.study, self.name, memory, cohort), False
             return incumbent_of(registry, patients, self.study, self.name, memory, cohort), False
         except (RegistryFailed, Refused) as reason:
             away = isinstance(reason, RegistryFailed) and reason.transient

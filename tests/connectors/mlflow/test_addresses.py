@@ -60,4 +60,4 @@ def test_a_database_that_is_none_is_named(tmp_path):
     registry = registry_in(tmp_path)
     (registry.folder / "mlflow.db").write_bytes(b"no database at all, and long enough to be looked at" * 50)
     with pytest.raises(RegistryFailed, match=r"mlflow\.db can't be used .*restore it from the house's backup"):
-        Registry(tmp_path, RegistrySettings())
+        Registry(tmp_path, RegistrySettings()).versions("wood")

@@ -12,7 +12,7 @@ from spinney.choice.personalise import Chooser
 def outcome_of(chooser: Chooser) -> Outcome:
     """What a night comes to at a site."""
     decision = chooser.decide()
-    said = dict.fromkeys(chooser.candidates[name].note for name in (chooser.rules.default, decision.name))
+    said = dict.fromkeys(chooser.note(name) for name in (chooser.rules.default, decision.name))
     decision = replace(decision, notes=(*decision.notes, *filter(None, said)))
     outcome = measured(chooser, decision, chooser.model(decision))
     if chooser.incumbent is None:

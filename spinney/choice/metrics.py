@@ -178,13 +178,13 @@ def platt(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
 def at_base_rate(score: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     """(1, intercept): a score moved by one number, so that it is on average as high as Platt's targets are."""
     truth, probability = checked(y, score)
-    (intercept,) = _newton(np.ones((len(truth), 1)), _logit(probability), _inside(truth), np.zeros(1))
+    (intercept,) = _newton(np.ones((len(truth), 1)), log_odds(probability), _inside(truth), np.zeros(1))
     return 1.0, float(intercept)
 
 
 def calibrated(score: ArrayLike, slope: float, intercept: float) -> Floats:
     """Platt's curve applied to scores in 0..1."""
-    return _sigmoid(slope * _logit(np.asarray(score, dtype=np.float64)) + intercept)
+    return probability_of(slope * log_odds(np.asarray(score, dtype=np.float64)) + intercept)
 
 
 # Decisions
@@ -265,12 +265,12 @@ def _running(weights: Floats, ends: NDArray[np.int64]) -> Floats:
     return sums if len(ends) == sums.shape[1] else sums.take(ends, axis=1)
 
 
-def _logit(p: Floats) -> Floats:
+def log_odds(p: Floats) -> Floats:
     inside = np.clip(p, CLIP, 1 - CLIP)
     return np.log(inside) - np.log1p(-inside)
 
 
-def _sigmoid(z: Floats) -> Floats:
+def probability_of(z: Floats) -> Floats:
     tail = np.exp(-np.abs(z))
     return np.where(z >= 0, 1.0, tail) / (1.0 + tail)
 
@@ -290,7 +290,7 @@ def _inside(truth: Flags) -> Floats:
 
 def _logistic(p: Floats, targets: Floats) -> tuple[float, float]:
     """Slope and intercept on the logit of `p`."""
-    x = np.column_stack([_logit(p), np.ones(len(p))])
+    x = np.column_stack([log_odds(p), np.ones(len(p))])
     slope, intercept = _newton(x, np.zeros(len(p)), targets, np.array([1.0, 0.0]))
     return float(slope), float(intercept)
 
@@ -303,7 +303,7 @@ def _newton(x: Floats, offset: Floats, targets: Floats, fit: Floats) -> Floats:
         return float(np.sum(np.logaddexp(0.0, z) - targets * z))
 
     for _ in range(100):
-        said = _sigmoid(x @ fit + offset)
+        said = probability_of(x @ fit + offset)
         downhill = x.T @ (targets - said)
         curvature = (x.T * (said * (1 - said))) @ x + 1e-10 * np.eye(len(fit))  # a constant score has none in one way
         step = np.linalg.solve(curvature, downhill)

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from spinney.choice.blend import blended
 from spinney.choice.metrics import calibrated
 from spinney.errors import CohortRejected
 from spinney.forest.export import export_forest, grid_of
@@ -26,6 +27,7 @@ from spinney.forest.score import abstains
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest, depths, join_forests, right_children
 from spinney.forest.votes import scores
+from spinney.linear.part import LinearPart
 from spinney.rows.encode import Matrix, columns_of, encode, filled
 from spinney.study.settings import Absent, Feature, ForestSettings, Privacy
 
@@ -65,11 +67,12 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         threshold: float = ABOVE_HALF,
         fill: Matrix | None = None,
         absent: Absent = "abstain",
+        linear: LinearPart | None = None,
     ) -> Self:
         """The model of a federation.
 
         `fill` is what stands for a missing value of each column, NaN for nothing; `absent` what a tree does that asks a
-        column which a table doesn't have.
+        column which a table doesn't have; `linear` a logistic regression beside the trees, or in their place.
         """
         model = cls(n_estimators=len(forest))
         model.classes_ = np.array([0, 1])
@@ -78,6 +81,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model.by_name_ = True
         model.fill_ = None if fill is None else np.asarray(fill, dtype=np.float32)
         model.absent_ = absent
+        model.linear_ = linear
         return model._set(
             forest, tuple(owners), np.asarray(weights, dtype=np.float64), features, calibration, threshold
         )
@@ -105,6 +109,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.by_name_ = False
         self.fill_: Matrix | None = None
         self.absent_: Absent = "abstain"
+        self.linear_: LinearPart | None = None
         return self._set(forest, ("home",) * len(forest), np.ones(len(forest)), features, None, ABOVE_HALF)
 
     def _set(
@@ -121,6 +126,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.columns_ = columns_of(features)
         if self.fill_ is not None and self.fill_.shape != (len(self.columns_),):
             raise ValueError(f"{len(self.fill_)} values to fill {len(self.columns_)} columns")
+        if self.linear_ is not None:
+            self.linear_.check(len(self.columns_))
         self._walker = Walker(forest, len(self.columns_))
         return self
 
@@ -139,7 +146,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         matrix, weights = self._ready(matrix, present)
         if not weights.any():
             raise CohortRejected("a tree can vote", advice="every tree asks a column that this table doesn't have")
-        return np.asarray(scores(self._walker, matrix, weights[:, None])[:, 0])
+        return self._beside(scores(self._walker, matrix, weights[:, None])[:, 0], matrix, present)
 
     def honest_votes(
         self,
@@ -150,10 +157,17 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Floats:
         """The weighted vote on encoded rows, where trees `own` are silent on rows that they have seen.
 
-        NaN where no tree has a say.
+        NaN where no tree has a say. A linear part speaks on all rows: the few numbers that it is know nobody by heart.
         """
         matrix, weights = self._ready(matrix, present)
-        return np.asarray(scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0])
+        votes = scores(self._walker, matrix, weights[:, None], own=own, unseen=unseen)[:, 0]
+        return self._beside(votes, matrix, present)
+
+    def _beside(self, votes: Floats, matrix: Matrix, present: NDArray[np.bool_]) -> Floats:
+        """The trees' vote together with the linear part's."""
+        if self.linear_ is None:
+            return np.asarray(votes)
+        return blended(votes, self.linear_, self.linear_.log_odds(matrix, present))
 
     def _ready(self, matrix: Matrix, present: NDArray[np.bool_]) -> tuple[Matrix, Floats]:
         """What is missing is filled as when the trees were grown; what is absent is not."""
@@ -193,6 +207,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=self.threshold_,
             fill=self.fill_,
             absent=self.absent_,
+            linear=self.linear_,
         )
 
     def with_others(self, kept: NDArray[np.int64], others: Forest, owner: str) -> FederatedForest:
@@ -213,6 +228,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             threshold=self.threshold_,
             fill=self.fill_,
             absent=self.absent_,
+            linear=self.linear_,
         )
 
     @property
@@ -220,7 +236,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Per feature, how much its splits change the vote, if both sides of a split were equally likely.
 
         Trees carry no counts, so this is variance explained under even splits: (right - left)^2 / 4 at a split of depth
-        d, times 2^-d, weighted by the tree and normalised to 1.
+        d, times 2^-d, weighted by the tree and normalised to 1. Of a linear part it is the size of its coefficients;
+        where both speak, the mean of both.
         """
         forest = self.forest_
         depth = depths(forest, 127)
@@ -238,7 +255,14 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = [feature.name for feature in self.features_]
         place = [names.index(column.feature.name) for column in self.columns_]
         by_feature = np.bincount(place, weights=by_column, minlength=len(names))
-        return np.asarray(by_feature / (by_feature.sum() or 1.0))
+        share = by_feature / (by_feature.sum() or 1.0)
+        if self.linear_ is None:
+            return np.asarray(share)
+        design = self.linear_.design
+        sizes = np.abs(self.linear_.coefficients)
+        of_terms = np.bincount(np.asarray(place)[design.places % design.columns], sizes, minlength=len(names))
+        beside = of_terms / (of_terms.sum() or 1.0)
+        return np.asarray((share + beside) / 2 if self.linear_.forest else beside)
 
     @property
     def digest(self) -> str:
@@ -255,6 +279,8 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             hasher.update(self.fill_.astype("<f4").tobytes())
         if self.absent_ != "abstain":
             hasher.update(self.absent_.encode())
+        if self.linear_ is not None:
+            hasher.update(self.linear_.words())
         return hasher.hexdigest()
 
     def _matrix(self, X: Any) -> tuple[Matrix, NDArray[np.bool_]]:

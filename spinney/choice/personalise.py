@@ -7,7 +7,7 @@ part, by size (`spinney.choice.validate`). What is reported is measured on test 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.choice import metrics
+from spinney.choice.blend import ROWS_TO_WEIGH, Labels, Line, blended, line_of, ridge_shares
 from spinney.choice.incumbent import Challenge, Incumbent
 from spinney.choice.judge import Judge
 from spinney.choice.outcome import Decision as Decision
@@ -24,8 +25,10 @@ from spinney.choice.question import correlation
 from spinney.choice.validate import folds_of, way_of
 from spinney.forest.score import YES, Counts
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import Forest
+from spinney.forest.tree import Forest, leaves_only
 from spinney.forest.votes import DECIMALS, scores
+from spinney.linear.part import LinearPart
+from spinney.linear.votes import LinearFit
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part
 
@@ -85,6 +88,18 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class LinearCandidate:
+    """A logistic regression, alone or beside a candidate of trees."""
+
+    name: str
+    fitted: LinearFit
+    honest: Floats  # log-odds of the training rows, each of a fit that has not seen its patient
+    common: bool  # fitted by all sites together
+    beside: str = ""  # the candidate of trees; empty: alone
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Rules:
     """What an algorithm asks of the choice."""
 
@@ -94,6 +109,7 @@ class Rules:
     choose_among: tuple[str, ...] = ()  # empty: the default stands unless the guard fires
     guard: bool = True
     asks: bool = True  # whether a person is asked where other sites' trees are worse than chance
+    opponents: tuple[str, ...] = ("local",)  # what this site could have alone: the guard compares with each
     judged: bool = True  # False: own votes are in-sample, so nothing can be chosen or calibrated on them
 
 
@@ -105,21 +121,25 @@ class Chooser:
         study: Study,
         cohort: Cohort,
         pool: Pool,
-        candidates: Sequence[Candidate],
+        candidates: Sequence[Candidate | LinearCandidate],
         rules: Rules,
         incumbent: Incumbent | None = None,
     ) -> None:
         self.study, self.pool, self.rules, self.incumbent = study, pool, rules, incumbent
         self.judge = Judge.of(study)
         self.cohort, self.present = cohort, cohort.present
-        self.candidates = {candidate.name: candidate for candidate in candidates}
+        self.candidates = {one.name: one for one in candidates if isinstance(one, Candidate)}
+        self.linear = {one.name: one for one in candidates if isinstance(one, LinearCandidate)}
         self.walker = Walker(pool.forest, len(cohort.columns))
         self.way = way_of(cohort, study)
         self.judged, self.judged_places = self._honest_votes()
         self.judged_rows = cohort.at(self.judged_places)
 
     def weights(self, name: str, own: Floats | None = None) -> Floats:
-        """Final weights of a candidate, or those under another S; trees that abstain here have none."""
+        """Final weights of a candidate's trees, or those under another S; trees that abstain here have none."""
+        name = self._trees_of(name)
+        if not name:
+            return np.zeros(len(self.pool.owners))
         weigh = self.candidates[name].weigh
         if callable(weigh):
             weigh = weigh(metrics.mcc(self.pool.total) if own is None else own)
@@ -131,8 +151,23 @@ class Chooser:
 
     def votes(self, rows: Cohort, names: Sequence[str]) -> dict[str, Floats]:
         """Votes of candidates on rows that no own tree was grown on."""
-        votes = scores(self.walker, rows.X, self.matrix(names))
-        return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
+        votes = np.nan_to_num(scores(self.walker, rows.X, self.matrix(names)), nan=0.5)
+        return {name: self._beside(name, votes[:, place], rows) for place, name in enumerate(names)}
+
+    def note(self, name: str) -> str:
+        """What a reader of the outcome must know about a candidate."""
+        return self.linear[name].note if name in self.linear else self.candidates[name].note
+
+    def _trees_of(self, name: str) -> str:
+        """Whose trees a candidate votes with; empty: nobody's."""
+        return self.linear[name].beside if name in self.linear else name
+
+    def _beside(self, name: str, votes: Floats, rows: Cohort) -> Floats:
+        """A candidate's votes from those of its trees."""
+        if name not in self.linear:
+            return votes
+        part = self.parts[name]
+        return blended(votes, part, part.log_odds(rows.X, rows.present))
 
     def _honest_votes(self) -> tuple[dict[str, Floats], NDArray[np.int64]]:
         """Honest votes of every candidate on the rows to choose on, and where these are in the cohort."""
@@ -145,7 +180,27 @@ class Chooser:
         local = votes[:, names.index("local")]
         votes = np.where(np.isnan(votes), local[:, None], votes)  # the few trees of a high tau may all know the patient
         known = ~np.isnan(local)
-        return {name: votes[known, place] for place, name in enumerate(names)}, places[known]
+        judged = {name: votes[known, place] for place, name in enumerate(names)}
+        self.parts: dict[str, LinearPart] = {}
+        for name, one in self.linear.items():
+            said = one.honest if part == Part.TRAINING else one.fitted.scores(rows.X, rows.present)
+            own, forest = self._mixed(one, said[known], judged, rows.y[known])
+            self.parts[name] = LinearPart.of(one.fitted, own, forest, common=one.common)
+            beside = judged[one.beside] if one.beside else np.zeros(int(known.sum()))
+            judged[name] = blended(beside, self.parts[name], own[0] * said[known] + own[1] + forest[1])
+        return judged, places[known]
+
+    def _mixed(self, one: LinearCandidate, said: Floats, judged: Mapping[str, Floats], y: Labels) -> tuple[Line, Line]:
+        """Slope and intercept of the linear log-odds and of the trees', so that the sum of both is the vote's."""
+        if not one.beside:
+            return (1.0, 0.0), (0.0, 0.0)
+        trees = judged[one.beside]
+        lines = line_of(metrics.probability_of(said), y), line_of(trees, y)
+        (slope, move), (other_slope, other_move) = lines
+        first, second = slope * said + move, other_slope * metrics.log_odds(trees) + other_move
+        shares = ridge_shares(first, second, y) if len(y) >= ROWS_TO_WEIGH else (0.5, 0.5)
+        own, forest = ((share * slope, share * move) for share, (slope, move) in zip(shares, lines, strict=True))
+        return own, forest
 
     def _cross_validated(self, rows: Cohort, names: Sequence[str]) -> Floats:
         """Votes under weights that know nothing of a row's fold; a row has one vote, the mean of all repeats."""
@@ -218,18 +273,29 @@ class Chooser:
                 "local",
                 "foreign trees are worse than chance here: the local forest stands until someone has looked",
             )
-        elif rules.guard and name != "local":
-            lead, error = self._lead_of_local(name)
-            if lead > error:
-                name, reason = (
-                    "local",
-                    f"the local forest is better beyond noise (by {lead:.3f}, standard error {error:.3f})",
-                )
+        elif rules.guard and name not in rules.opponents:
+            name, reason = self._guarded(name, reason)
         return self._with_calibration(name, reason, reached, question or self._doubt(name))
 
-    def _lead_of_local(self, name: str) -> tuple[float, float]:
-        """By how much the local forest leads, and the standard error of that."""
-        return self.judge.lead(self.judged_rows, self.judged["local"], self.judged[name])
+    def _guarded(self, name: str, reason: str) -> tuple[str, str]:
+        """The candidate, or what this site could have alone where that is better beyond noise."""
+        for alone in sorted(self.rules.opponents, key=lambda one: -self.qualities[one]):
+            lead, error = self._lead_of_local(name, alone)
+            if lead > error:
+                called = "local forest" if alone == "local" else alone
+                return alone, f"the {called} is better beyond noise (by {lead:.3f}, standard error {error:.3f})"
+        return name, reason
+
+    def _lead_of_local(self, name: str, alone: str = "local") -> tuple[float, float]:
+        """By how much what this site could have alone leads, and the standard error of that."""
+        return self.judge.lead(self.judged_rows, self.judged[alone], self.judged[name])
+
+    @cached_property
+    def strongest_alone(self) -> str:
+        """The best that this site could have alone, by the rows to choose on."""
+        if self.patients < self.study.choice.fewest_patients:
+            return "local"
+        return max(self.rules.opponents, key=lambda one: self.qualities[one])
 
     def _question(self) -> str | None:
         """What a person is asked where other sites' trees go against this site's labels beyond noise."""
@@ -279,19 +345,25 @@ class Chooser:
 
         weights = self.weights(decision.name)
         voting = np.flatnonzero(weights > 0)
+        trees, owners = self.pool.forest.take(voting), [self.pool.owners[place] for place in voting]
+        if not self._trees_of(decision.name):  # a model is saved with a tree at least: one that says nothing
+            trees, owners, weights, voting = leaves_only(1), [self.pool.home], np.ones(1), np.zeros(1, dtype=np.int64)
         return FederatedForest.from_trees(
-            self.pool.forest.take(voting),
-            [self.pool.owners[place] for place in voting],
+            trees,
+            owners,
             weights[voting],
             self.study.features,
             calibration=decision.calibration,
             threshold=decision.threshold,
             fill=self.cohort.fill,
             absent=self.study.absent,
+            linear=self.parts.get(decision.name),
         )
 
     def credit(self, decision: Decision) -> dict[str, dict[str, float]]:
-        """Per site: share of the weight, and what the vote loses on the chooser's rows without its trees."""
+        """Per site: share of the trees' weight, and what their vote loses on the chooser's rows without its trees."""
+        if not self._trees_of(decision.name):
+            return {}
         weights, owners = self.weights(decision.name), np.asarray(self.pool.owners)
         sites = sorted({*self.pool.owners})
         without = np.stack([np.where(owners == site, 0.0, weights) for site in sites] + [weights], axis=1)

@@ -15,6 +15,8 @@ from spinney.base import Name, Settings
 from spinney.errors import Refused
 from spinney.forest import codec
 from spinney.forest.export import Rounding, grid_of
+from spinney.linear.design import Design
+from spinney.linear.part import LinearPart
 from spinney.rows.encode import columns_of
 from spinney.study.settings import Absent, Feature
 
@@ -27,6 +29,41 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 class ModelRefused(Refused):
     """A saved model is not what it was when it was saved."""
+
+
+class LinearDescription(Settings):
+    """A logistic regression as part of a model: a number per column of its design."""
+
+    places: tuple[Annotated[int, Field(ge=0)], ...]
+    mean: tuple[Finite, ...]
+    deviation: tuple[Annotated[float, Field(gt=0, allow_inf_nan=False)], ...]
+    coefficients: tuple[Finite, ...]
+    fitted: tuple[Finite, ...]
+    intercept: Finite
+    forest: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    common: bool
+
+    @classmethod
+    def of(cls, part: LinearPart) -> LinearDescription:
+        """As it is saved."""
+        design = part.design
+        return cls(
+            places=tuple(design.places.tolist()),
+            mean=tuple(design.mean.tolist()),
+            deviation=tuple(design.deviation.tolist()),
+            coefficients=tuple(part.coefficients.tolist()),
+            fitted=tuple(part.fitted.tolist()),
+            intercept=part.intercept,
+            forest=part.forest,
+            common=part.common,
+        )
+
+    def part(self, columns: int) -> LinearPart:
+        """Of a model with so many encoded columns."""
+        mean, deviation = np.array(self.mean, dtype=np.float64), np.array(self.deviation, dtype=np.float64)
+        design = Design(np.array(self.places, dtype=np.int64), mean, deviation, columns)
+        coefficients, fitted = (np.array(one, dtype=np.float64) for one in (self.coefficients, self.fitted))
+        return LinearPart(design, coefficients, self.intercept, self.forest, fitted, self.common)
 
 
 class ModelDescription(Settings):
@@ -44,6 +81,7 @@ class ModelDescription(Settings):
         None, description="What stands for a missing value of each column; null: nothing."
     )
     absent: Absent = Field("abstain", description="What a tree does that asks a column which a table doesn't have.")
+    linear: LinearDescription | None = Field(None, description="The logistic regression beside the trees.")
 
     @model_validator(mode="after")
     def _one_weight_per_tree(self) -> Self:
@@ -71,6 +109,7 @@ def save(model: FederatedForest, probability_precision: float) -> tuple[ModelDes
         threshold=model.threshold_,
         fill=None if model.fill_ is None else tuple(None if one != one else one for one in model.fill_.tolist()),
         absent=model.absent_,
+        linear=None if model.linear_ is None else LinearDescription.of(model.linear_),
     )
     return words, codec.pack_forest(model.forest_, words.rounding)
 
@@ -100,6 +139,7 @@ def restore(words: ModelDescription, trees: bytes) -> FederatedForest:
         threshold=words.threshold,
         fill=None if words.fill is None else np.array(words.fill, dtype=np.float32),  # None becomes NaN
         absent=words.absent,
+        linear=None if words.linear is None else words.linear.part(len(columns_of(words.features))),
     )
     if model.digest != words.digest:
         raise ModelRefused("the saved model was changed: its digest is another")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spinney.choice import metrics
 from spinney.choice.choose import outcome_of
-from spinney.choice.personalise import Candidate, Chooser, Pool, Rules
+from spinney.choice.personalise import Candidate, Chooser, LinearCandidate, Pool, Rules
 from spinney.choice.validate import folds_of
 from spinney.errors import Declined, Refused, TreeRefused
 from spinney.federation.epochs import LENT, EpochSite
@@ -213,7 +213,7 @@ class ForestSite(EpochSite):
         if self.house.name not in drawn.sites:
             raise Refused("the map does not show this site")
 
-    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
+    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate | LinearCandidate], Rules]:
         """The ways to weigh the trees that this algorithm offers: here, the local forest or equal votes of all."""
         local, fedrf = equal_votes(pool, len(order.manifest))
         return [local, fedrf], Rules(shown=("local", "fedrf"), default="fedrf")

@@ -14,6 +14,7 @@ from spinney.errors import Refused
 from spinney.federation.seam import Digest, Message, Parcel
 from spinney.federation.secure_sum import Binding
 from spinney.federation.tally import Tally
+from spinney.linear.terms import LinearTerms
 from spinney.rows.plane import SiteMap
 
 
@@ -322,6 +323,25 @@ class OpenedSum:
     hidden: NDArray[np.uint64]  # participants x numbers: everybody's answer; of no size where nothing was masked
     seeds: tuple[bytes, ...]
     total: NDArray[np.int64]  # where nothing was masked
+
+
+@dataclass(frozen=True)
+class FitOrder(AddOrder):
+    """To a site: a step of the common logistic regression. Where it starts follows from how the last sum was opened."""
+
+    last: OpenedSum
+
+
+@dataclass(frozen=True)
+class FitResult(Message):
+    """To a site: what the common logistic regression came to. The end of the round."""
+
+    terms: LinearTerms
+
+    @property
+    def digest(self) -> str:
+        """A site finishes a round with one of these only."""
+        return self.terms.digest
 
 
 @dataclass(frozen=True)

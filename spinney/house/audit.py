@@ -62,6 +62,8 @@ WHAT = {
     "PlainMeans": "averages per variable (rounded), readable for the trusted third party",
     "RingMeans": "the averages per variable over all houses",
     "AddOrder": "the order to add to sums over columns, hidden among these houses",
+    "FitOrder": "the order to add to a step of the common logistic regression, hidden among these houses",
+    "FitResult": "what the common logistic regression came to; the end of the round",
     "MaskedReals": "sums over columns, hidden so that only those over all houses can be read",
     "PlainReals": "sums over columns, readable for the trusted third party",
     "RingReals": "sums over columns of all houses",

@@ -9,6 +9,7 @@ from spinney.federation.messages import (
     CheckOrder,
     EnrolOrder,
     FillOrder,
+    FitResult,
     GrowOrder,
     Invitation,
     LendOrder,
@@ -92,6 +93,11 @@ def _(order: RingOrder, study: Study) -> str:  # noqa: ARG001
 @_words.register
 def _(order: AddOrder, study: Study) -> str:  # noqa: ARG001
     return f"add to the {order.subject} of {len(order.participants)} sites"
+
+
+@_words.register
+def _(order: FitResult, study: Study) -> str:  # noqa: ARG001
+    return f"choose with a common regression of {len(order.terms.places)} columns"
 
 
 @_words.register

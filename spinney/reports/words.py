@@ -17,6 +17,10 @@ from spinney.scoring.monitor import Watch
 CANDIDATES = {
     "local": "local forest",
     "fedrf": "equal votes of all trees",
+    "local linear": "local logistic regression",
+    "local blend": "local forest with local logistic regression",
+    "linear": "common logistic regression",
+    "blend": "forest with common logistic regression",
     "bofrf": "federated forest (BOFRF)",
     "bofrf own trees": "own trees, weighed by all sites",
     "personalised": "personalised selection",

@@ -5,6 +5,7 @@ encode      a table becomes a matrix, scaled by the ranges of the study
 recorded    in which steps values are recorded
 parts       who trains, who validates, who tests
 cohort      a site's patients as arrays
+moments     means and deviations of columns
 describe    the characteristic vector of a site
 clusters    which sites are alike, by their vectors
 plane       sites on a map

@@ -42,22 +42,6 @@ def adder():
         yield
 
 
-def exchanged():
-    """What passes between houses for a sum in each mode."""
-    sent = []
-
-    class Recording(Wood):
-        def ask(self, step, orders, attempt=1):
-            replies = super().ask(step, orders, attempt)
-            sent.extend([*orders.values(), *replies.values()])
-            return replies
-
-    with adding_instead_of_trees():
-        for mode in MODES:
-            begun(mode, kind=Recording)[1].total("three", NEAR)
-    return sent
-
-
 def begun(mode="masked", people=None, kind=Wood, **kwargs):
     wood = study(privacy={"secure_sum": mode})
     federation = kind(wood, people or cohorts(wood), **kwargs)

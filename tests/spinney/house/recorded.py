@@ -19,7 +19,6 @@ from spinney.house import encoding as wire
 from spinney.rows.cohort import Cohort, cohort_from_frame
 from spinney.study.study import Study
 from spinney.trial.simulate import InProcess, simulate
-from tests.spinney.federation.adding import exchanged
 
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
 ROUNDS = (
@@ -30,6 +29,9 @@ ROUNDS = (
     ("boppid", "masked"),
     ("local", "masked"),
     ("local-adaboost", "masked"),
+    ("linear", "masked"),
+    ("linear", "ring"),
+    ("linear", "trusted-third-party"),
     ("fedrf", "masked", "federated-means"),
     ("fedrf", "ring", "federated-means"),
     ("fedrf", "trusted-third-party", "federated-means"),
@@ -87,7 +89,7 @@ def messages() -> dict[str, Message]:
     """One real message of every kind, by kind."""
     sent = [message for algorithm in ROUNDS for message in through_the_wire(wood(*algorithm))[1]]
     inner = [message.manifest for message in sent if isinstance(message, Weights)]
-    return {type(message).__name__: message for message in [*sent, *inner, *exchanged()]}
+    return {type(message).__name__: message for message in [*sent, *inner]}
 
 
 DESCRIPTION = Description(40, np.array([0.5, -0.0, np.nan]), np.array([True, False, True]), b"k" * 32, b"s" * 64)

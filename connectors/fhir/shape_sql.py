@@ -45,7 +45,7 @@ TYPES = {
     "medicationCodeableConcept": CONCEPT,
     "partOf": REFERENCE,
     "period": PERIOD,
-    "type": f"{CONCEPT}[]",
+    "type": CONCEPT,
     "vaccineCode": CONCEPT,
     "verificationStatus": "JSON",  # a concept; a plain word before R4
 }
@@ -79,6 +79,7 @@ def columns(shape: Shape) -> dict[str, str]:
     paths = (*shape.codes, *shape.time, *shape.until, *shape.recorded, shape.status, *shape.never)
     paths = (*paths, *shape.encounter, *shape.parent, *shape.discharge, *shape.older, *shape.once_a_word)
     members = {member: _type(member) for member in (path.partition(".")[0] for path in paths)}
+    members |= {"type": f"{CONCEPT}[]"} if shape.visited else {}
     values = {**VALUES, "component": COMPONENT} if shape.valued else {}
     drug = {"medicationReference": REFERENCE, "contained": CONTAINED} if shape.medication else {}
     return {**ENVELOPE, shape.subject: REFERENCE, **members, **values, **drug}
@@ -139,7 +140,7 @@ def medication_reference(shape: Shape) -> str:
 
 def _codings(shape: Shape) -> str:
     """SQL list of all codings of a resource. `drug` is what the Medication that it refers to is, and consists of."""
-    if shape.codes == ("type",):
+    if shape.visited:
         return 'flatten([one.coding for one in "type"])'
     own = [f"{member_path(member)}.coding" for member in shape.codes]
     if not shape.medication:
@@ -166,7 +167,7 @@ def parts_sql(shape: Shape) -> str:
     A resource without any coding is one part. `nth` is 0 for the resource itself, and each component is an event.
     """
     codings = _codings(shape)
-    if shape.codes == ("type",):
+    if shape.visited:
         return _encounter_parts(shape, codings)
     if not shape.valued:
         return _coded(codings, NO_VALUE)

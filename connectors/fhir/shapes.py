@@ -48,6 +48,8 @@ class Shape:
     """Without time and recorded it is of the moment at which its encounter ended, and known from then on."""
     parent: tuple[str, ...] = ()
     discharge: tuple[str, ...] = ()
+    visited: bool = False
+    """Is of several types and classes, and may end in several ways, as an encounter does."""
     older: tuple[str, ...] = ()
     """Members that only STU3 and older have: their negations and dates stand elsewhere, so they are refused."""
     once_a_word: tuple[str, ...] = ()
@@ -80,6 +82,15 @@ SHAPES = {
         older=("assertedDate", "dateRecorded"),
         once_a_word=("clinicalStatus", "verificationStatus"),
     ),
+    "Coverage": Shape(
+        page="https://hl7.org/fhir/R4/coverage.html#resource",
+        codes=("type",),
+        time=("period.start",),
+        until=("period.end",),
+        never={"status": ("cancelled", "draft", "entered-in-error")},  # valueset-fm-status.html: withdrawn, not yet
+        subject="beneficiary",
+        older=("grouping", "sequence", "bin"),
+    ),
     "DiagnosticReport": Shape(
         page="https://hl7.org/fhir/R4/diagnosticreport.html#resource",
         codes=("code",),
@@ -93,6 +104,7 @@ SHAPES = {
     "Encounter": Shape(
         page="https://hl7.org/fhir/R4/encounter.html#resource",
         codes=("type",),
+        visited=True,
         time=("period.start", "actualPeriod.start"),  # R5: actualPeriod
         until=("period.end", "actualPeriod.end"),
         never={"status": ("planned", "cancelled", "entered-in-error")},  # valueset-encounter-status.html

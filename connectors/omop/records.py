@@ -102,6 +102,9 @@ DRUG_ERA = Record("drug_era", "drug_concept_id", "drug_era_start", "drug_era_end
 CONDITION_ERA = Record("condition_era", "condition_concept_id", "condition_era_start", "condition_era_end")
 RECORDS: Mapping[str, tuple[Record, ...]] = {
     "Condition": (Record("condition_occurrence", "condition_concept_id", "condition_start", "condition_end"),),
+    "Coverage": (
+        Record("observation_period", "period_type_concept_id", "observation_period_start", "observation_period_end"),
+    ),
     "Encounter": (VISIT,),
     "Immunization": (DRUG,),
     "MedicationAdministration": (TAKEN,),

@@ -204,6 +204,7 @@ _ITSELF = "SELECT 1 FROM part p WHERE p.opening = i.opening AND p.event = e.even
 
 def _in_span(rule: HistoryRule) -> str:
     newest = "e.time < i.index_time" if rule.newest is None else f"e.time <= i.index_time - {_seconds(rule.newest)}"
+    newest += ' AND coalesce(e."until" >= i.index_time, true)' if rule.lasting else ""
     return newest + (f" AND e.time >= i.index_time - {_seconds(rule.oldest)}" if rule.oldest is not None else "")
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from spinney.connectors.sources import Wanted
 from spinney.errors import StudyInvalid
 from spinney.study.codes import is_exact, written_out
-from spinney.study.definition import CohortDefinition, EventFeature, Events, LabelSource, Stay, length
+from spinney.study.definition import LASTING, CohortDefinition, EventFeature, Events, LabelSource, Stay, length
 from spinney.study.study import Study
 
 
@@ -84,6 +84,8 @@ class HistoryRule(NamedTuple):
     needed: bool
     """Whether a row needs such an event, or must have none."""
     reason: str
+    lasting: bool = False
+    """Whether it must not have ended before index time."""
 
 
 def history_rules(cohort: CohortDefinition) -> list[HistoryRule]:
@@ -91,7 +93,7 @@ def history_rules(cohort: CohortDefinition) -> list[HistoryRule]:
     rules, found = cohort.eligible, list[HistoryRule]()
     if rules.observed is not None:
         by, long = rules.observed.by, rules.observed.at_least
-        found.append(HistoryRule(by, None, length(long), True, f"not observed for {long} before"))
+        found.append(HistoryRule(by, None, length(long), True, f"not observed for {long} before", by.kind == LASTING))
     for needed, some in ((True, rules.before), (False, rules.none_before)):
         for one in some:
             words = f"{one.name} before"

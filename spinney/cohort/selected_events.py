@@ -18,6 +18,7 @@ from spinney.cohort.recipes import wanted_of
 from spinney.connectors.duck import text, text_list, timestamp
 from spinney.connectors.fhir.shapes import never_happened
 from spinney.errors import CohortRejected
+from spinney.study.definition import LASTING
 from spinney.study.study import Study
 
 BUCKET_EVENTS = 1_000_000
@@ -144,7 +145,7 @@ def _watermark(bench: duckdb.DuckDBPyConnection, folder: Path, now: datetime, st
         newest.append(f"(SELECT max(died) FILTER (died {past}) FROM person)")
     moment: datetime = bench.execute(
         f"SELECT greatest({', '.join(newest)}) "
-        f"FROM read_parquet({text(folder / '*' / '*.parquet')}, hive_partitioning = true)"
+        f"FROM read_parquet({text(folder / '*' / '*.parquet')}, hive_partitioning = true) WHERE kind <> {text(LASTING)}"
     ).fetchall()[0][0]
     return moment.replace(tzinfo=UTC)
 

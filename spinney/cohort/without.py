@@ -26,6 +26,7 @@ from spinney.cohort.objections import ObjectionJudge
 from spinney.connectors.duck import name, open_bench, text
 from spinney.connectors.fhir.http import objects
 from spinney.connectors.fhir.shape_sql import GROUP_MEMBERS
+from spinney.connectors.fhir.shapes import SHAPES
 from spinney.connectors.fhir.shelf import content_of, lines_in
 from spinney.connectors.opt_out.identifiers import names_of, plain_id
 from spinney.connectors.sources import GROUP, Pulled
@@ -33,7 +34,7 @@ from spinney.connectors.tables import form_of
 from spinney.errors import SourceFailed
 from spinney.storage.files import is_full
 
-PERSON, SUBJECTS = "Patient", ("subject", "patient")
+PERSON, SUBJECTS = "Patient", sorted({shape.subject for shape in SHAPES.values()})
 # what may name a patient in a line of JSON, also where somebody has escaped the slash
 NAMES = re.compile(rb'(?:Patient\\?/|urn:uuid:|urn:oid:|"id"\s*:\s*")([^"/|\\]+)')
 BARE = re.compile(rb'"reference"\s*:\s*"([^"/|\\:]+)"')

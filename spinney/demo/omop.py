@@ -43,7 +43,7 @@ TABLES = {
     "gender_source_value VARCHAR(50)",
     "death": "person_id INTEGER, death_date DATE, death_datetime TIMESTAMP, cause_concept_id INTEGER",
     "observation_period": "observation_period_id INTEGER PRIMARY KEY, person_id INTEGER, "
-    "observation_period_start_date DATE, observation_period_end_date DATE",
+    "observation_period_start_date DATE, observation_period_end_date DATE, period_type_concept_id INTEGER",
     "visit_occurrence": "visit_occurrence_id INTEGER PRIMARY KEY, person_id INTEGER, visit_concept_id INTEGER, "
     "visit_start_date DATE, visit_start_datetime TIMESTAMP, visit_end_date DATE, visit_end_datetime TIMESTAMP, "
     "visit_type_concept_id INTEGER, visit_source_value VARCHAR(50), visit_source_concept_id INTEGER, "
@@ -166,6 +166,7 @@ def _tables(history: MadeUpHistory, version: str) -> dict[str, pd.DataFrame]:
                 "person_id": [persons[str(who)] for who in seen.groups],
                 "observation_period_start_date": seen.min().astype(str).to_numpy(),
                 "observation_period_end_date": seen.max().astype(str).to_numpy(),
+                "period_type_concept_id": 32827,  # encounters of a record system
             }
         ),
         "visit_occurrence": pd.DataFrame(

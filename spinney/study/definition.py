@@ -19,6 +19,7 @@ from spinney.study.codes import Code
 Kind = Literal[
     "AllergyIntolerance",
     "Condition",
+    "Coverage",
     "DiagnosticReport",
     "Encounter",
     "Immunization",
@@ -45,6 +46,8 @@ Statistic = Literal[
     "exists",
     "days-since",
 ]
+LASTING = "Coverage"
+"""The kind that says how long a patient is in sight, and nothing of what happened or until when there are data."""
 COUNTING = frozenset({"count", "exists", "days-since"})
 """Statistics that ask only whether and when something happened, so an event without a value counts, too."""
 RESERVED_COLUMNS = frozenset({"patient", "index_time", "ripe", "reason"})
@@ -149,7 +152,11 @@ class Observed(Settings):
     at_least: Duration = Field(
         description="One of the events began so long before index time, or longer, such as 365d."
     )
-    by: Events = Field(Events(kind="Encounter"), description="Events that show it; empty: any encounter.")
+    by: Events = Field(
+        Events(kind="Encounter"),
+        description="Events that show it; empty: any encounter. A Coverage (OMOP's observation period) has to last "
+        "at index time, too.",
+    )
 
 
 def _checked_identifier(written: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.oracle.agreement import Case, differences
+from tests.oracle.coverage import covered_case_of
 from tests.oracle.finished import finished_case
 from tests.oracle.group_records import group_case_of
 from tests.oracle.records import Records
@@ -20,6 +21,7 @@ MAKERS: dict[str, tuple[Callable[[int], Case], int]] = {
     "rows": (lambda seed: RowRecords(seed).row_case(), 500),
     "rules": (case_of, 300),
     "groups": (group_case_of, 200),
+    "coverage": (covered_case_of, 100),
     "finished": (finished_case, 300),
 }
 BY = 50

@@ -19,6 +19,7 @@ COMPARED = ("<", "<=", ">", ">=", "ad")
 WHEN = {
     "AllergyIntolerance": (("onset", "recordedDate"), ("recordedDate",)),
     "Condition": (("onset", "recordedDate"), ("recordedDate",)),
+    "Coverage": (("period",), ()),
     "DiagnosticReport": (("effective",), ("issued",)),
     "Encounter": (("period", "actualPeriod"), ()),
     "Immunization": (("occurrence",), ("recorded",)),
@@ -102,7 +103,11 @@ def events_of(resources: Iterable[Mapping[str, Any]], site: Site) -> list[Event]
 
 def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> list[Event]:
     kind = one["resourceType"]
-    whose = (one.get("subject") or one.get("patient") or {}).get("reference", "").split("/_history")[0]
+    whose = (
+        (one.get("subject") or one.get("patient") or one.get("beneficiary") or {})
+        .get("reference", "")
+        .split("/_history")[0]
+    )
     if not whose.startswith("urn:uuid:") and "Patient" not in whose.split("/")[-2:-1]:
         return []
     elements, written = WHEN[kind]
@@ -128,6 +133,7 @@ def _events(one: Mapping[str, Any], there: Mapping[str, Any], site: Site) -> lis
     if entered and entered[0].last >= time.first:  # what was written before it happened was a plan
         known = entered[0].last
     drug, code = _drugs(one, "medication", there, one), one.get("code") or one.get("vaccineCode")
+    code = one.get("type") if kind == "Coverage" else code
     codes = [
         *drug,
         *codings(code),

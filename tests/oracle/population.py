@@ -132,7 +132,8 @@ def broken(
     known = [one for one in own if one.known <= prediction]
     if rules.observed:
         since = opening.at - length(rules.observed.at_least)
-        if not any(meant(one, rules.observed.by) and one.time.first <= since for one in known):
+        seen = [one for one in known if meant(one, rules.observed.by) and one.time.first <= since]
+        if not any(one.kind != "Coverage" or lasts(one, opening.at) for one in seen):
             return "not observed"
     earlier = [one for one in known if one.time.first < opening.at and not opening.holds(one)]
 
@@ -143,6 +144,11 @@ def broken(
     if not all(had(rule, rule.within) for rule in rules.before):
         return "not before"
     return "before" if any(had(rule, rule.within) for rule in rules.none_before) else None
+
+
+def lasts(one: Event, moment: datetime) -> bool:
+    """Whether it has not ended before; what ends on a day lasts until the day is over."""
+    return one.until is None or one.until.last >= moment
 
 
 def _lasted(opening: Opening, prediction: datetime) -> timedelta:

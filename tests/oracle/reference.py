@@ -120,7 +120,7 @@ def asked(study: Study, past: Sequence[Event]) -> list[Event]:
 
 def newest(study: Study, people: Mapping[str, Person], past: Sequence[Event], site: Site) -> datetime:
     """Until when the data reach."""
-    said = [moment for one in asked(study, past) for moment in _told(one)]
+    said = [moment for one in asked(study, past) if one.kind != "Coverage" for moment in _told(one)]
     if study.label.source.outcome == "death":  # else they may come from a register that is ahead of the hospital
         said += [person.died.first for person in people.values() if person.died]
     return max((moment for moment in said if moment <= site.now), default=site.now)

@@ -66,7 +66,7 @@ class RowCase:
                 his.execute(f"CREATE TABLE {kind} ({columns})")
                 his.executemany(f"INSERT INTO {kind} VALUES ({holes})", [dict.fromkeys(names) | row for row in some])
             his.commit()
-        events = {kind: f"SELECT * FROM {kind}" for kind in KINDS}
+        events = {kind: f"SELECT * FROM {kind}" for kind in self.tables if kind not in NEEDED}
         his_db = {"kind": "sql", "url": f"sqlite:///{folder / 'his.db'}"}
         lists = {"groups": f"SELECT * FROM {MEMBERS}"} if MEMBERS in self.tables else {}
         return his_db | {"patients": "SELECT * FROM Patient", "events": events} | lists

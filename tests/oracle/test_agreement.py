@@ -8,6 +8,7 @@ import pytest
 
 from tests.oracle import seeds
 from tests.oracle.agreement import differences
+from tests.oracle.coverage import covered_case_of
 from tests.oracle.finished import finished_case
 from tests.oracle.group_records import group_case_of
 from tests.oracle.records import Records
@@ -33,6 +34,11 @@ def test_a_population_with_rules_has_the_rows_of_the_reference(tmp_path: Path, s
 @pytest.mark.parametrize("seed", seeds.GROUPS)
 def test_members_of_groups_are_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(group_case_of(seed), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", seeds.COVERAGE)
+def test_who_was_in_sight_without_a_break_is_a_row_as_in_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(covered_case_of(seed), tmp_path) == []
 
 
 @pytest.mark.parametrize("seed", seeds.FINISHED)

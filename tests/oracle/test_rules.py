@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from tests.oracle import group_records, seeds
+from tests.oracle import coverage, group_records, seeds
+from tests.oracle.coverage import covered_case_of
 from tests.oracle.group_records import group_case_of
 from tests.oracle.records import FhirCase
 from tests.oracle.reference import Expected
@@ -37,6 +38,13 @@ def of_groups() -> list[tuple[FhirCase | RowCase, Expected]]:
 def test_members_that_are_found_wrongly_make_a_table_differ(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_groups()
     group_records.FAULTS[fault](monkeypatch)
+    assert any(case.told() != right for case, right in whole)
+
+
+@pytest.mark.parametrize("fault", coverage.FAULTS)
+def test_a_break_that_is_not_seen_makes_a_table_differ(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = [(case, case.told()) for case in map(covered_case_of, seeds.COVERAGE)]
+    coverage.FAULTS[fault](monkeypatch)
     assert any(case.told() != right for case, right in whole)
 
 

@@ -34,6 +34,7 @@ def saying(*words: str) -> dict[str, Any]:
         ("Condition", {"verificationStatus": saying("refuted"), "clinicalStatus": saying("active")}),
         ("Condition", {"verificationStatus": saying("410516002", "refuted")}),
         ("Condition", {"verificationStatus": saying("differential")}),
+        ("Coverage", {"status": "cancelled"}),
         ("DiagnosticReport", {"status": "cancelled"}),
         ("Encounter", {"status": "planned"}),
         ("Immunization", {"status": "not-done"}),
@@ -74,6 +75,7 @@ def test_every_rule_names_its_page_of_the_standard() -> None:
 
 
 SAMPLES = {
+    "Coverage": {"beneficiary": {"reference": "Patient/ann"}, "type": coded("a|1"), "period": {"start": "2023-01-01"}},
     "AllergyIntolerance": {"patient": {"reference": "Patient/ann"}, "code": coded("a|1"), "recordedDate": "2023-01-01"},
     "DiagnosticReport": {"code": coded("a|1"), "effectiveDateTime": "2023-01-01"},
     "Encounter": {"type": [coded("a|1")], "period": {"start": "2023-01-01"}},

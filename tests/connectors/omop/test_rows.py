@@ -132,6 +132,14 @@ def test_drug_eras_are_read_on_request(sqlite: Database, tmp_path: Path) -> None
     assert (row["event"], row["time"], row["until"]) == ("drug_era/1", "2022-03-01", "2022-06-01")
 
 
+def test_an_observation_period_says_from_when_to_when_somebody_was_in_sight(database: Database, tmp_path: Path) -> None:
+    days = {"observation_period_start_date": "2020-01-01", "observation_period_end_date": "2022-12-31"}
+    seen = {"observation_period_id": 7, "person_id": 1, **days, "period_type_concept_id": 32827}
+    (row,) = pull(database(*model(("observation_period", seen))), tmp_path, Wanted("Coverage"))["Coverage"]
+    assert (row["event"], row["patient"], row["code"]) == ("observation_period/7", "1", "omop|32827")
+    assert (row["time"], row["until"]) == ("2020-01-01", "2022-12-31")
+
+
 def test_a_vaccination_is_a_drug_that_cvx_has_a_code_for(sqlite: Database, tmp_path: Path) -> None:
     drug = {"person_id": 1, "drug_exposure_start_date": "2022-03-01", "drug_concept_id": 1503297}
     flu = {**drug, "drug_exposure_id": 2, "drug_source_concept_id": 40213000}

@@ -41,6 +41,7 @@ def lines_left(folder: Path, kind: str, lines: list[Any], of: ObjectionJudge) ->
         '{"resourceType":"Observation","id":"1","subject":{"reference":"Patient/ann"}}',
         '{"resourceType":"Observation","id":"1","subject":{"reference":"https://a.example/Patient/ann/_history/2"}}',
         '{"resourceType":"Observation","id":"1","subject":{"reference":"urn:uuid:ann"}}',
+        '{"resourceType":"Coverage","id":"1","beneficiary":{"reference":"Patient/ann"}}',
         '{"resourceType":"Observation","id":"1","subject":{"reference":"Patient\\/ann"}}',
         '{"resourceType":"Observation","id":"1","subject":{"reference":"\\u0050atient/ann"}}',
         '{"resourceType":"Observation","id":"1","subject":{"reference":"Patient/\\u0061nn"}}',

@@ -17,6 +17,23 @@ class Offered(click.Choice[str]):
         super().__init__(offers.names)
 
 
+class HowMany(click.ParamType[int | str]):
+    """A number from 1 on, or `auto`."""
+
+    name = "number|auto"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value == "auto":
+            return "auto"
+        try:
+            number = int(str(value))
+        except ValueError:
+            number = 0
+        if number < 1:
+            self.fail(f"{value!r} is neither auto nor a number from 1 on", param, ctx)
+        return number
+
+
 def _whoever_is_logged_in() -> str:
     try:
         return getpass.getuser()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from spinney.flows.cli.options import Offered
+from spinney.flows.cli.options import HowMany, Offered
 from spinney.plugins import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ SECONDS, FEWEST, MOST = 10.0, 5, 50  # of repeats, where nobody says how many
 )
 @click.option("--algorithm", type=Offered(ALGORITHMS), help="Instead of the study's.")
 @click.option("--secure-sum", type=click.Choice(SECURE_SUMS), help="Instead of the study's.")
-@click.option("--clusters", type=click.IntRange(min=1), help="Let sites of a kind help each other: how many kinds.")
+@click.option("--clusters", type=HowMany(), help="Let sites of a kind help each other: how many kinds, or auto.")
 @click.option("--distance", type=click.Choice(DISTANCES), help="Between sites' characteristic vectors.")
 @click.option("--preset", type=click.Choice(["spinney", "published"]), help="BOFRF as ours or as published.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Instead of the study's.")

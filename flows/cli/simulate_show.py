@@ -89,8 +89,10 @@ def also_tables(report: Mapping[str, Any]) -> list[Table]:
 def clustering(study: Study, clusters: Sequence[Sequence[str]]) -> list[str]:
     """Who helped whom, where the study asks for clusters."""
     wanted = getattr(study.algorithm, "clusters", 1)
-    lines = [f"cluster: {', '.join(members)}" for members in clusters] if wanted > 1 else []
-    if wanted > 1 and len(clusters) < wanted:
+    lines = [f"cluster: {', '.join(members)}" for members in clusters] if wanted != 1 else []
+    if wanted == "auto":
+        return lines if len(clusters) > 1 else ["cluster: all together, because no grouping separates the sites"]
+    if len(clusters) < wanted:
         fewest = study.privacy.fewest_scorers
         lines.append(
             f"{len(clusters)} instead of {wanted} clusters: one with fewer than {fewest} sites joins its nearest"

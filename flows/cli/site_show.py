@@ -91,7 +91,7 @@ def _vector(training: Cohort, study: Study) -> dict[str, float | None] | str:
     except Declined as reason:
         return str(reason)
     known = [None if number != number else float(number) for number in numbers]
-    return dict(zip(vector_names(training, study.privacy.missing_rates), known, strict=True))
+    return dict(zip(vector_names(training, study.privacy), known, strict=True))
 
 
 def what_leaves(study: Study, rows: int | None = None) -> tuple[str, ...]:
@@ -115,6 +115,8 @@ def what_leaves(study: Study, rows: int | None = None) -> tuple[str, ...]:
         )
     if privacy.missing_rates:
         words.insert(1, "with it, the share of missing values of every variable")
+    if privacy.label_rate:
+        words.insert(1, "with it, the share of patients with the outcome")
     if study.imputation == "federated-means":
         words.insert(0, f"means and category frequencies with their number of rows, rounded, {counts}")
     return (*words, "test figures of the model") if privacy.share_metrics else tuple(words)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from spinney.federation.messages import Description, Weights
 from spinney.federation.scoring import ScoringSite, sum_counts
 from spinney.federation.seam import Algorithm, Federation
 from spinney.federation.welcome import welcome
-from spinney.rows.clusters import farthest_first
+from spinney.rows.clusters import best_separated, distances, farthest_first
 
 if TYPE_CHECKING:
     from spinney.study.study import Study
@@ -52,7 +52,9 @@ class Bofrf(Settings):
     taus: tuple[float, ...] = Field(
         (0, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4), description="What the personalised selection tries."
     )
-    clusters: int = Field(1, ge=1, description="Number of clusters of sites; 1: all together.")
+    clusters: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        1, description="Number of clusters of sites; 1: all together; auto: as many as their vectors fall into."
+    )
     distance: Literal["euclidean", "manhattan", "minkowski"] = Field(
         "euclidean", description="Between characteristic vectors."
     )
@@ -173,15 +175,25 @@ def clustered(joined: dict[str, Description], study: Study) -> list[tuple[str, .
     names = sorted(joined)
     if settings.clusters == 1:
         return [tuple(names)]
-    return farthest_first(
-        names,
-        np.stack([joined[name].vector for name in names]),
-        settings.clusters,
-        settings.distance,
-        settings.first_centroid if settings.first_centroid in joined else None,  # it may have declined
-        study.split.seed,
-        p=settings.minkowski_p,
-        fewest=study.privacy.fewest_scorers,
+    vectors, fewest = np.stack([joined[name].vector for name in names]), study.privacy.fewest_scorers
+
+    def clustered(k: int) -> list[tuple[str, ...]]:
+        return farthest_first(
+            names,
+            vectors,
+            k,
+            settings.distance,
+            settings.first_centroid if settings.first_centroid in joined else None,  # it may have declined
+            study.split.seed,
+            p=settings.minkowski_p,
+            fewest=fewest,
+        )
+
+    if settings.clusters != "auto":
+        return clustered(settings.clusters)
+    most = max(1, len(names) // fewest)
+    return best_separated(
+        [clustered(k) for k in range(1, most + 1)], names, distances(vectors, settings.distance, settings.minkowski_p)
     )
 
 

@@ -59,4 +59,4 @@ class Patients:
             vector = characteristic_vector(training, self._study.privacy)
         except Declined:
             return {}
-        return dict(zip(vector_names(training, self._study.privacy.missing_rates), vector.tolist(), strict=True))
+        return dict(zip(vector_names(training, self._study.privacy), vector.tolist(), strict=True))

@@ -62,7 +62,7 @@ def _(reply: Decline, study: Study) -> None:  # noqa: ARG001
 @check_message.register
 def _(reply: Description, study: Study) -> None:
     _require_introduction(reply, study)
-    rates = len(study.features) if study.privacy.missing_rates else 0
+    rates = (len(study.features) if study.privacy.missing_rates else 0) + study.privacy.label_rate
     _require(reply.vector.shape == (len(reply.present) + rates,), "one number per column of the study")
     _require_means(reply.vector)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Metric = Literal["euclidean", "manhattan", "minkowski"]
+NO_STRUCTURE = 0.25  # a mean silhouette up to here says that there are no clusters (Kaufman and Rousseeuw, 1990)
 
 
 def distances(vectors: ArrayLike, metric: Metric = "euclidean", p: float = 3.0) -> NDArray[np.float64]:
@@ -103,3 +104,29 @@ def _merged(clusters: dict[int, list[int]], apart: NDArray[np.float64], fewest: 
 
 def _nearest(site: int, centroids: Sequence[int] | dict[int, list[int]], apart: NDArray[np.float64]) -> int:
     return min(centroids, key=lambda centroid: (apart[site, centroid], centroid))
+
+
+def silhouette(groups: Sequence[Sequence[str]], names: Sequence[str], apart: NDArray[np.float64]) -> float:
+    """Mean silhouette of the sites: how much nearer each is to its own group than to the next, 0 for one alone."""
+    places = [[list(names).index(site) for site in members] for members in groups]
+    worth = []
+    for number, members in enumerate(places):
+        for site in members:
+            if len(members) == 1:
+                worth.append(0.0)
+                continue
+            own = apart[site, members].sum() / (len(members) - 1)
+            other = min(apart[site, group].mean() for place, group in enumerate(places) if place != number)
+            worth.append((other - own) / max(own, other) if max(own, other) else 0.0)
+    return float(np.mean(worth))
+
+
+def best_separated(
+    choices: Sequence[list[tuple[str, ...]]], names: Sequence[str], apart: NDArray[np.float64]
+) -> list[tuple[str, ...]]:
+    """The grouping with the highest silhouette; all together, the first choice, where none separates the sites."""
+    best, worth = choices[0], NO_STRUCTURE
+    for groups in choices[1:]:
+        if len(groups) > 1 and np.isfinite(found := silhouette(groups, names, apart)) and found > worth:
+            best, worth = groups, found
+    return best

@@ -18,7 +18,8 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
 
     What is true of fewer patients than the smallest leaf is not told.
 
-    With `missing_rates` (by default as the privacy policy says) the share of rows without a value follows, per feature.
+    With `missing_rates` (by default as the privacy policy says) the share of rows without a value follows, per feature,
+    and the share of rows with the outcome is last where the policy says `label_rate`.
     """
     people = cohort.patient_count
     if people < privacy.smallest_cohort:
@@ -32,6 +33,8 @@ def characteristic_vector(cohort: Cohort, privacy: Privacy, missing_rates: bool 
     mean = _without_small_cells(mean, cohort, privacy.smallest_leaf)
     if privacy.missing_rates if missing_rates is None else missing_rates:
         mean = np.concatenate([mean, _missing_rates(cohort, privacy.smallest_leaf)])
+    if privacy.label_rate:
+        mean = np.append(mean, _label_rate(cohort, privacy.smallest_leaf))
     return np.asarray(np.round(mean, VECTOR_DECIMALS))
 
 
@@ -93,12 +96,20 @@ def _missing_rates(cohort: Cohort, fewest: int) -> NDArray[np.float64]:
     return np.array(rates)
 
 
-def vector_names(cohort: Cohort, missing_rates: bool = False) -> tuple[str, ...]:
+def _label_rate(cohort: Cohort, fewest: int) -> float:
+    """Share of rows with the outcome; as if nobody or everybody had it where a handful of patients differ."""
+    with_it, without = cohort.y == 1, cohort.y != 1
+    if len(np.unique(cohort.patients[with_it])) < fewest:
+        return 0.0
+    return 1.0 if len(np.unique(cohort.patients[without])) < fewest else float(with_it.mean())
+
+
+def vector_names(cohort: Cohort, privacy: Privacy) -> tuple[str, ...]:
     """What each number of the characteristic vector is about."""
     names = [column.name for column in cohort.columns]
-    if missing_rates:
+    if privacy.missing_rates:
         names += [f"{cohort.columns[place].feature.name} missing" for place in _first_columns(cohort)]
-    return tuple(names)
+    return (*names, "the outcome") if privacy.label_rate else tuple(names)
 
 
 def _first_columns(cohort: Cohort) -> list[int]:

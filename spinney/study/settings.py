@@ -195,6 +195,9 @@ class Privacy(Settings):
     missing_rates: bool = Field(
         False, description="The characteristic vector also tells the share of missing values of every feature."
     )
+    label_rate: bool = Field(
+        False, description="The characteristic vector also tells the share of positive outcomes, for clusters and map."
+    )
     share_map: bool = Field(
         True,
         description="The coordinator tells the sites where all of them lie on a map of their characteristic vectors.",

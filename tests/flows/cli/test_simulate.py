@@ -194,6 +194,16 @@ def test_sites_can_be_clustered(study, tables):
     assert set(report["sites"]["ash"]["credit"]) <= {*SITES}
 
 
+def test_sites_can_fall_into_as_many_clusters_as_there_are(study, tables):
+    for seed, site in enumerate(("east", "middle", "west")):
+        patients(seed + 10).assign(age=95.0, lactate=9.0).to_csv(tables / f"{site}.csv", index=False)
+    assert result(study, "--data", tables, "--clusters", "auto")["clusters"] == [[*SITES], ["east", "middle", "west"]]
+    for site in ("east", "middle", "west"):
+        (tables / f"{site}.csv").unlink()
+    answer = spinney("simulate", study, "--data", tables, *ONCE, "--clusters", "auto")
+    assert "cluster: all together, because no grouping separates the sites" in answer.stdout
+
+
 def test_the_pooled_forest_is_shown_when_asked_for(study, tables):
     pooled = result(study, "--data", tables, "--pooled")["sites"]["ash"]["auroc"]["pooled"]
     assert 0.6 < pooled <= 1

@@ -236,6 +236,15 @@ def test_missing_rates_travel_where_the_study_says_so() -> None:
     assert 0.1 < reply.vector[4] < 0.5
 
 
+def test_the_share_of_outcomes_travels_where_the_study_says_so() -> None:
+    of = wood(privacy={"missing_rates": True, "label_rate": True})
+    federation = Wood(of, gappy(of))
+    federation.run()
+    reply: Any = federation.site("ash").answer("join", federation.order("join"))
+    assert reply.vector.shape == (9,)
+    assert reply.vector[-1] == pytest.approx(federation.site("ash").training.y.mean(), abs=0.0006)
+
+
 def test_a_saved_model_keeps_what_it_was_filled_with() -> None:
     of = wood()
     model = simulate(of, gappy(of)).outcomes["ash"].model

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import silhouette_score
 
-from spinney.rows.clusters import distances, farthest_first
+from spinney.rows.clusters import best_separated, distances, farthest_first, silhouette
 
 COUNTRIES = ("CZ", "DE", "EN", "FI", "FR", "IL", "IT", "NL")
 SHELTER = np.array(
@@ -141,3 +142,37 @@ def test_wrong_questions_are_refused():
         farthest_first("aa", [[0.0], [1.0]], 1)
     with pytest.raises(ValueError, match="p of at least 1"):
         distances([[0.0]], "minkowski", p=0.5)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# As many clusters as there are
+
+
+def grouped(seed: int, centres: int) -> tuple[list[str], np.ndarray]:
+    """Twelve sites around some centres, a little beside them."""
+    rng = np.random.default_rng(seed)
+    middle = np.array([[0.2, 0.2, 0.8], [0.8, 0.2, 0.2], [0.5, 0.9, 0.5]])[:centres]
+    vectors = middle[np.arange(12) % centres] + rng.normal(0, 0.02, (12, 3))
+    return [f"site{number:02d}" for number in range(12)], vectors
+
+
+@pytest.mark.parametrize("centres", [2, 3])
+def test_sites_fall_into_as_many_clusters_as_there_are(centres):
+    names, vectors = grouped(1, centres)
+    choices = [farthest_first(names, vectors, k, fewest=3) for k in range(1, 5)]
+    found = best_separated(choices, names, distances(vectors))
+    assert sorted(map(sorted, found)) == sorted(sorted(names[start::centres]) for start in range(centres))
+
+
+def test_sites_of_one_kind_stay_together():
+    names, vectors = grouped(2, 1)
+    choices = [farthest_first(names, vectors, k, fewest=3) for k in range(1, 5)]
+    assert best_separated(choices, names, distances(vectors)) == choices[0]
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_the_silhouette_is_scikit_learn_s(k):
+    names, vectors = grouped(3, 3)
+    groups = farthest_first(names, vectors, k)
+    labels = [next(number for number, members in enumerate(groups) if name in members) for name in names]
+    assert silhouette(groups, names, distances(vectors)) == pytest.approx(silhouette_score(vectors, labels))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,10 +46,22 @@ def test_means_are_scaled_by_the_studys_ranges_and_categories_are_shares_of_the_
 
 def test_missing_rates_follow_as_an_option_one_per_feature() -> None:
     there = cohort()
-    vector = characteristic_vector(there, STUDY.privacy, missing_rates=True)
-    rates = dict(zip(vector_names(there, missing_rates=True), vector, strict=True))
+    privacy = STUDY.privacy.model_copy(update={"missing_rates": True})
+    rates = dict(zip(vector_names(there, privacy), characteristic_vector(there, privacy), strict=True))
     assert list(rates) == ["age", "ward=east", "ward=west", "rare", "age missing", "ward missing", "rare missing"]
     assert [rates[name] for name in list(rates)[4:]] == [0.0, 0.25, 0.75]
+
+
+def test_the_share_of_outcomes_is_told_where_the_study_says_so_and_never_of_a_handful() -> None:
+    there, privacy = cohort(), STUDY.privacy.model_copy(update={"label_rate": True})
+    assert (
+        dict(zip(vector_names(there, privacy), characteristic_vector(there, privacy), strict=True))["the outcome"]
+        == 0.5
+    )
+    few = replace(there, y=(np.arange(40) < 4).astype(np.int8))
+    assert characteristic_vector(few, privacy)[-1] == 0.0
+    assert characteristic_vector(replace(there, y=1 - few.y), privacy)[-1] == 1.0
+    assert len(characteristic_vector(there, STUDY.privacy)) == 4
 
 
 @pytest.mark.parametrize("missing_rates", [False, True])

@@ -78,6 +78,7 @@ def test_scripts_are_executable_and_parse(script):
 
 ROOMS = ("spinney", "connectors", "tasks", "flows")
 TESTED_ELSEWHERE = {
+    "spinney/house/addresses.py": "a few names in an order: tests/spinney/house/test_channel.py",
     "spinney/house/patients.py": "a protocol: tests/spinney/cohort/test_patients.py",
     "spinney/rows/cohort_ref.py": "data only: tests/spinney/cohort/test_vault.py",
     "spinney/testing/__init__.py": "the map of what the package ships: tests/services/test_own_package.py",

@@ -39,6 +39,33 @@ def show(home: Path, last: int, as_json: bool) -> None:
         click.echo(f"{line.number:>6}  {line.time[:19].replace('T', ' ')}  {line.entry.words}{place}")
 
 
+@audit.command("open", short_help="Show a sent message as a person reads it.")
+@click.argument("number", type=click.IntRange(1))
+@home_option
+@click.option("--tree", type=click.IntRange(1), default=1, show_default=True, help="Which tree of a forest.")
+def open_(number: int, home: Path, tree: int) -> None:
+    """Show what this house has sent, by the number of its line in `spinney audit show`.
+
+    A house keeps what it sends as long as the study keeps messages (schedule.retention_days), except for what would
+    open something hidden: seeds of masks, and sums on their way round a ring.
+    """
+    from spinney.house.approvals import Approvals
+    from spinney.house.audit import Audit
+    from spinney.house.sent import NotKept, SentMessages
+    from spinney.reports.messages import message_lines
+
+    line = next((one for one in Audit(home / "audit.jsonl").lines() if one.number == number), None)
+    if line is None:
+        raise click.UsageError(f"the log in {home} has no line {number}; see them: spinney audit show")
+    sent = SentMessages(home, line.entry.study).of(line)
+    study = Approvals(home, line.entry.study).study
+    if study.digest != sent.study:
+        raise NotKept(f"line {number} was sent under another version of {study.name}, which is not approved any more")
+    click.echo(f"{line.time[:19].replace('T', ' ')}  {line.entry.words}")
+    for words in message_lines(study, line.entry.kind, sent.content, tree):
+        click.echo(f"  {words}" if words else "")
+
+
 @audit.command(short_help="Find lines that were changed or removed.")
 @home_option
 @click.option("--against", type=click.File(encoding="utf-8"), help="An export that was kept where nobody here writes.")

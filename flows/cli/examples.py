@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "admission list": ("spinney admission list", "spinney admission list --json"),
     "admission sign": ("spinney admission sign readmission 12 --no --steward-home steward",),
     "audit export": ("spinney audit export --home home -o audit.csv", "spinney audit export --home home --format json"),
+    "audit open": ("spinney audit open 7", "spinney audit open 12 --home home --tree 3"),
     "audit show": ("spinney audit show --site site.yaml --last 50",),
     "audit verify": ("spinney audit verify --home home", "spinney audit verify --home home --against audit.csv"),
     "completion": ("spinney completion bash > ~/.local/share/bash-completion/completions/spinney",),

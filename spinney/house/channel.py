@@ -11,7 +11,7 @@ its sender has signed. Names are known beforehand, so nobody lists a folder that
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -21,23 +21,17 @@ from spinney.base import is_file_name
 from spinney.connectors.exchange import Address, Clock, Exchange, SecondCopy
 from spinney.errors import Refused, in_short
 from spinney.house import envelopes as security
+from spinney.house.addresses import addresses
 from spinney.house.audit import Audit, AuditEntry
 from spinney.house.envelopes import EnvelopeRefused, MessageId, UnknownSender
 from spinney.house.keys import Identity, RoundKey
+from spinney.house.sent import SentMessages
 from spinney.storage.files import sync_folder, write_whole
 from spinney.storage.private import private_folder
 
 PARCEL = "parcel-"
-SPARES = 3
 
 T = TypeVar("T")
-
-
-def addresses(study: str, sender: str, round: int, step: str, attempt: int = 1) -> Iterator[Address]:
-    """Where a message may be, in the order in which its sender tries and its readers look."""
-    yield Address(study, sender, round, step, attempt)
-    for spare in range(1, SPARES + 1):
-        yield Address(study, sender, round, f"{step}-spare{spare}", attempt)
 
 
 @dataclass(frozen=True)
@@ -76,8 +70,10 @@ class RoundChannel:
         if not kept.exists():
             draft = kept.with_name(f"{kept.name}.sealed")  # becomes `kept` once the log tells of it, not before
             if not draft.exists():
-                message = self._message(self.me, step, attempt)
-                write_whole(draft, security.seal(write(), message, self.identity, recipients))
+                content = write()
+                sealed = security.seal(content, self._message(self.me, step, attempt), self.identity, recipients)
+                SentMessages(self.home, self.study).keep(self.round, sealed, self.digest, kind, content)
+                write_whole(draft, sealed)
             self._note("sent", kind, ", ".join(sorted(recipients)), title or step, draft.read_bytes())
             draft.rename(kept)
             sync_folder(kept.parent)  # what was published must be here after a power cut, too

@@ -9,8 +9,8 @@ from spinney.configuration.house import CoordinatorSettings
 from spinney.connectors.exchange import Clock
 from spinney.errors import Refused
 from spinney.house import envelopes as security
+from spinney.house.addresses import addresses
 from spinney.house.approvals import Approvals, the_study
-from spinney.house.channel import addresses
 from spinney.house.envelopes import EnvelopeRefused, MessageId, is_of_another_study
 from spinney.house.epochs import read_release, written_release
 from spinney.house.nights import HouseNights

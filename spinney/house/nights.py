@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from spinney.house.envelopes import Rounds
 from spinney.house.epochs import Epochs
 from spinney.house.keys import KeyRing
 from spinney.house.roster import Roster
+from spinney.house.sent import SentMessages
 from spinney.storage import locks
 from spinney.storage.files import RoundState, write_whole
 from spinney.storage.private import private_folder
@@ -122,8 +123,7 @@ class HouseNights:
 
     def expire(self, sender: str | None) -> int:
         """Delete messages older than the study's retention from the exchange, of one house or of all."""
-        oldest = self.clock.now() - timedelta(days=self.study.schedule.retention_days)
-        return self.exchange.expire(oldest, self.study.name, sender)
+        return self.exchange.expire(self._oldest_kept, self.study.name, sender)
 
     def tidy_exchange(self, *, everybodys: bool = False) -> list[str]:
         """Delete old messages of this house, and of all others if they let it; says what stays, and why.
@@ -147,6 +147,11 @@ class HouseNights:
         """How long a step may take."""
         return timedelta(minutes=self.study.schedule.answer_minutes)
 
+    @property
+    def _oldest_kept(self) -> datetime:
+        """Messages are kept from then on."""
+        return self.clock.now() - timedelta(days=self.study.schedule.retention_days)
+
     def _tidy(self) -> None:
         """What a killed run left of rounds that are over, and what was sent in rounds before the last."""
         if self.rounds.unfinished in {int(path.stem) for path in self._results()}:
@@ -157,6 +162,7 @@ class HouseNights:
         for number, folder in self._numbered("outbox"):
             if number < self.rounds.newest:
                 shutil.rmtree(folder)
+        SentMessages(self.home, self.study.name).expire(self._oldest_kept)
 
     def _numbered(self, what: str) -> list[tuple[int, Path]]:
         """The folders of rounds; round 0 is no round but where papers are exchanged."""

@@ -9,7 +9,7 @@ from spinney.connectors.exchange import BadAddress
 from spinney.errors import Refused, in_short
 from spinney.federation.seam import Card, Digest, Message
 from spinney.house import encoding as wire
-from spinney.house.channel import addresses
+from spinney.house.addresses import addresses
 
 DIGEST_LETTERS = 64
 

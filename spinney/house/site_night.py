@@ -19,10 +19,11 @@ from spinney.connectors.mlflow import Registry, RegistryFailed
 from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid, in_short
 from spinney.house import encoding as wire
 from spinney.house import envelopes as security
+from spinney.house.addresses import addresses
 from spinney.house.approvals import Approvals, NotApproved, the_study
 from spinney.house.audit import AuditEntry
 from spinney.house.champion import after_the_round, incumbent_of
-from spinney.house.channel import RoundChannel, addresses
+from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from spinney.house.nights import HouseNights, stopwatch
 from spinney.house.patients import PatientAccess

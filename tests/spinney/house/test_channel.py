@@ -9,7 +9,8 @@ import pytest
 
 from spinney.connectors.exchange import BadAddress, SecondCopy
 from spinney.errors import Refused
-from spinney.house.channel import SPARES, RoundChannel, addresses
+from spinney.house.addresses import SPARES, addresses
+from spinney.house.channel import RoundChannel
 from spinney.house.envelopes import NotForUs, UnknownSender
 from tests.spinney.house.houses import SITES, World, small_cohorts, small_study
 

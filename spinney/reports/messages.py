@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spinney.federation.seam import Message, Parcel
 from spinney.forest.codec import TreeLimits, unpack_forest
-from spinney.forest.export import Rounding
+from spinney.forest.export import grid_of
 from spinney.forest.tree import LEAF, Forest
 from spinney.house import encoding as wire
 from spinney.house.audit import what_is
@@ -49,15 +49,22 @@ def tree_lines(tree: Forest, columns: Sequence[Column], outcome: str) -> list[st
         if tree.feature[node] == LEAF:
             lines.append("  " * depth + f"{outcome}: {100 * tree.probability[node]:.4g} %")
             continue
-        yes, no = _question(columns[tree.feature[node]], float(tree.threshold[node]))
-        unknown = " or unknown"
-        left, right = (yes + unknown, no) if tree.missing_left[node] else (yes, no + unknown)
+        column, threshold = columns[tree.feature[node]], float(tree.threshold[node])
+        left, right = _questions(column, threshold, missing_left=bool(tree.missing_left[node]))
         waiting += ["\t" * depth + f"if {right}:", "\t" * depth + f"if {left}:"]
     return lines
 
 
-def _question(column: Column, threshold: float) -> tuple[str, str]:
+def _questions(column: Column, threshold: float, *, missing_left: bool) -> tuple[str, str]:
     """What is true of a row that goes left, and of one that goes right."""
+    feature = column.feature
+    if threshold >= 1 and not missing_left:  # the end of the range, which no value is above
+        return f"{feature.name} is known", f"{feature.name} is unknown"
+    left, right = _about_values(column, threshold)
+    return (f"{left} or unknown", right) if missing_left else (left, f"{right} or unknown")
+
+
+def _about_values(column: Column, threshold: float) -> tuple[str, str]:
     feature = column.feature
     if column.category is not None:
         return f"{feature.name} is not {column.category}", f"{feature.name} is {column.category}"
@@ -70,7 +77,7 @@ def _question(column: Column, threshold: float) -> tuple[str, str]:
 
 def _forest_lines(study: Study, content: bytes, tree: int) -> list[str]:
     columns = columns_of(study.features)
-    rounding = Rounding(np.array([column.step for column in columns]), study.privacy.probability_precision)
+    rounding = grid_of(columns, study.privacy.probability_precision)
     forest = unpack_forest(content, rounding, TreeLimits.of(study.forest))
     place = min(max(tree, 1), len(forest))
     head = f"{len(forest)} trees of {len(forest.feature)} nodes; no counts and no patient. Tree {place}:"

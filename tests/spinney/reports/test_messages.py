@@ -12,7 +12,7 @@ from spinney.errors import Refused
 from spinney.federation.messages import Description, Done, GrownForest, MaskedCounts, Verdict
 from spinney.federation.seam import Message, Parcel
 from spinney.forest.codec import pack_forest
-from spinney.forest.export import Rounding
+from spinney.forest.export import grid_of
 from spinney.forest.tree import LEAF, Forest
 from spinney.house import encoding as wire
 from spinney.house.round_messages import Ask, Over, orders_of
@@ -24,7 +24,7 @@ STUDY = Study.model_validate(
     {
         "name": "wood",
         "features": [
-            {"name": "age", "kind": "continuous", "range": [20, 120], "unit": "a"},
+            {"name": "age", "kind": "continuous", "range": [20, 120], "unit": "a", "cuts": [45, 70]},
             {"name": "smoker", "kind": "binary"},
             {"name": "colour", "kind": "categorical", "categories": ["red", "blue"]},
         ],
@@ -33,10 +33,10 @@ STUDY = Study.model_validate(
 )
 COLUMNS = columns_of(STUDY.features)
 FOREST = Forest(
-    np.array([0, 1, LEAF, LEAF, 3, LEAF, LEAF, LEAF], dtype=np.int16),
-    np.array([0.25, 0.5, 0, 0, 0.5, 0, 0, 0]),
-    np.array([True, False, False, False, False, False, False, False]),
-    np.array([0, 0, 0.125, 0.5, 0, 0.75, 1.0, 0.25]),
+    np.array([0, 1, LEAF, LEAF, 3, LEAF, 0, LEAF, LEAF, LEAF], dtype=np.int16),
+    np.array([0.25, 0.5, 0, 0, 0.5, 0, 1, 0, 0, 0]),
+    np.array([True, False, False, False, True, False, False, False, False, False]),
+    np.array([0, 0, 0.125, 0.5, 0, 0.75, 0, 1.0, 0.375, 0.25]),
 )
 
 
@@ -66,6 +66,8 @@ def true_of(question: str, row: dict[str, Any]) -> bool:
     assert found, question
     name, how, word, _, unknown = found.groups()
     value = row[name]
+    if word in ("known", "unknown"):
+        return (value is None) is (word == "unknown")
     if value is None:
         return unknown is not None
     if how in ("at most ", "above "):
@@ -105,10 +107,10 @@ def subtree(tree: Forest, node: int) -> int:
 
 
 def test_a_forest_shows_one_tree_and_says_how_many_there_are() -> None:
-    rounding = Rounding(np.array([column.step for column in COLUMNS]), STUDY.privacy.probability_precision)
+    rounding = grid_of(COLUMNS, STUDY.privacy.probability_precision)
     content = pack_forest(FOREST, rounding)
     lines = message_lines(STUDY, "Parcel", content)
-    assert lines[0] == "2 trees of 8 nodes; no counts and no patient. Tree 1:"
+    assert lines[0] == "2 trees of 10 nodes; no counts and no patient. Tree 1:"
     assert "if age is at most 45 a or unknown:" in lines
     assert message_lines(STUDY, "Parcel", content, tree=2)[-1] == "fell: 25 %"
 

@@ -57,10 +57,8 @@ def patients(model: Model, habits: ReadingHabits) -> Rows:
     person, death = model.person, model.tables.get("death")
     joined: Any = person
     died: Any = person
-    if death is not None:  # more than one row of a person is against the rules, and happens
-        whose = needed(death, "person_id")
-        first = [func.min(of(death, name)).label(name) for name in ("death_date", "death_datetime")]
-        died = select(whose.label("person_id"), *first).group_by(whose).subquery("died")
+    if death is not None:
+        died = _first_deaths(death)
         joined = person.outerjoin(died, died.c.person_id == needed(person, "person_id"))
     born = [of(person, f"{part}_of_birth") for part in ("year", "month", "day")]
     columns = [needed(person, habits.patient), of(person, "gender_concept_id"), *born, of(person, "birth_datetime")]
@@ -70,6 +68,16 @@ def patients(model: Model, habits: ReadingHabits) -> Rows:
             (who, birth(*born), SEXES.get(sex or 0), when(died_on, died_at, habits.midnight_is_a_day))
             for who, sex, *born, died_on, died_at in batch
         ]
+
+
+def _first_deaths(death: Any) -> Any:
+    """The first day of each person, and the last moment of it; more than one row is against the rules, and happens."""
+    whose, day = needed(death, "person_id"), of(death, "death_date")
+    first = select(whose.label("person_id"), func.min(day).label("death_date")).group_by(whose).subquery("first_day")
+    same = and_(first.c.person_id == whose, or_(first.c.death_date == day, first.c.death_date.is_(None)))
+    latest = func.max(of(death, "death_datetime")).label("death_datetime")
+    asked = select(first.c.person_id, first.c.death_date, latest).select_from(death.join(first, same))
+    return asked.group_by(first.c.person_id, first.c.death_date).subquery("died")
 
 
 def members(model: Model, habits: ReadingHabits, cohorts: Sequence[int]) -> Rows:

@@ -11,6 +11,7 @@ from tests.oracle.agreement import Case, differences
 from tests.oracle.coverage import covered_case_of
 from tests.oracle.finished import finished_case
 from tests.oracle.group_records import group_case_of
+from tests.oracle.omop_records import omop_case
 from tests.oracle.records import Records
 from tests.oracle.row_records import RowRecords
 from tests.oracle.rules import case_of
@@ -23,6 +24,7 @@ MAKERS: dict[str, tuple[Callable[[int], Case], int]] = {
     "groups": (group_case_of, 200),
     "coverage": (covered_case_of, 100),
     "finished": (finished_case, 300),
+    "omop": (omop_case, 400),
 }
 BY = 50
 

@@ -11,6 +11,7 @@ from tests.oracle.agreement import differences
 from tests.oracle.coverage import covered_case_of
 from tests.oracle.finished import finished_case
 from tests.oracle.group_records import group_case_of
+from tests.oracle.omop_records import omop_case
 from tests.oracle.records import Records
 from tests.oracle.row_records import RowRecords
 from tests.oracle.rules import case_of
@@ -39,6 +40,11 @@ def test_members_of_groups_are_the_rows_of_the_reference(tmp_path: Path, seed: i
 @pytest.mark.parametrize("seed", seeds.COVERAGE)
 def test_who_was_in_sight_without_a_break_is_a_row_as_in_the_reference(tmp_path: Path, seed: int) -> None:
     assert differences(covered_case_of(seed), tmp_path) == []
+
+
+@pytest.mark.parametrize("seed", seeds.OMOP)
+def test_a_database_of_omop_gives_the_rows_of_the_reference(tmp_path: Path, seed: int) -> None:
+    assert differences(omop_case(seed), tmp_path) == []
 
 
 @pytest.mark.parametrize("seed", seeds.FINISHED)

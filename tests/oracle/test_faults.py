@@ -7,9 +7,10 @@ from functools import cache
 
 import pytest
 
-from tests.oracle import reference, seeds
+from tests.oracle import omop_records, reference, seeds
 from tests.oracle.agreement import Case
 from tests.oracle.faults import FAULTS, OF_ROWS, Plant
+from tests.oracle.omop_records import omop_case
 from tests.oracle.records import Records
 from tests.oracle.row_records import RowRecords
 
@@ -23,6 +24,12 @@ def of_resources() -> list[tuple[Case, reference.Expected]]:
 @cache
 def of_rows() -> list[tuple[Case, reference.Expected]]:
     made = [RowRecords(seed).row_case() for seed in seeds.ROWS]
+    return [(case, case.told()) for case in made]
+
+
+@cache
+def of_omop() -> list[tuple[Case, reference.Expected]]:
+    made = [omop_case(seed) for seed in seeds.OMOP]
     return [(case, case.told()) for case in made]
 
 
@@ -43,6 +50,13 @@ def test_a_fault_that_is_planted_again_makes_a_table_of_rows_differ(
     fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert seen(OF_ROWS[fault], of_rows(), monkeypatch)
+
+
+@pytest.mark.parametrize("fault", omop_records.FAULTS)
+def test_a_database_of_omop_that_is_read_wrongly_makes_a_table_differ(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert seen(omop_records.FAULTS[fault], of_omop(), monkeypatch)
 
 
 @pytest.mark.parametrize("make", [lambda seed: Records(seed).case(), lambda seed: RowRecords(seed).row_case()])

@@ -155,6 +155,16 @@ def test_a_death_is_known_to_the_day_or_to_the_minute(database: Database, tmp_pa
     assert row == {"patient": "1", "birth": "1950", "sex": "female", "died": "2023-05-01"}
 
 
+def test_of_several_deaths_of_one_person_the_first_day_counts_and_its_time(database: Database, tmp_path: Path) -> None:
+    rows = [
+        ("death", {"person_id": 1, "death_date": "2022-05-07", "death_datetime": "2022-05-07 08:00:00"}),
+        ("death", {"person_id": 1, "death_date": "2022-04-01"}),
+        ("death", {"person_id": 1, "death_date": "2022-04-01", "death_datetime": "2022-04-01 09:30:00"}),
+    ]
+    (person,) = pull(database(*model(*rows)), tmp_path, Wanted("Patient"))["Patient"]
+    assert person["died"].replace("T", " ") == "2022-04-01 09:30:00"
+
+
 def test_patients_are_called_as_the_site_says(database: Database, tmp_path: Path) -> None:
     url = database(*model(diagnosis()))
     found = pull(url, tmp_path, Wanted("Patient"), Wanted("Condition", ("omop|201826",)), patient="person_source_value")

@@ -31,6 +31,7 @@ from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.preload import preload, preloaded
 from spinney.tasks.round import (
+    decline_round,
     look_at_roster,
     put_model_by,
     register_model,
@@ -231,10 +232,10 @@ def taken_part(tonight: Tonight) -> RoundResult:
     """One round. A round that was begun goes on with the cohort that it has."""
     nights, run = tonight.nights, tonight.run
     begun, pinned = nights.rounds.unfinished, nights.pinned
-    cohort = pinned or checked_cohort(tonight)
+    cohort = pinned or cohort_or_no(tonight)
     opened = wait_for_opening(nights, run.number)
     if pinned and opened.number != begun:
-        cohort = checked_cohort(tonight)
+        cohort = cohort_or_no(tonight)
     rename_run(nights.study.name, f"round {opened.number}", nights.name)
     if run.admission == MANUAL:
         nights.memory(opened.number)[ADMISSION] = MANUAL  # also for the run that goes on if this one is killed
@@ -246,6 +247,16 @@ def taken_part(tonight: Tonight) -> RoundResult:
     steps.end()
     part.require()
     return part
+
+
+def cohort_or_no(tonight: Tonight) -> CohortRef:
+    """Tonight's patients; where there are none to take part with, the coordinator hears it as soon as it asks."""
+    try:
+        return checked_cohort(tonight)
+    except SpinneyError as reason:
+        if tonight.run.number is None:
+            decline_round(tonight.nights, reason)
+        raise
 
 
 def checked_cohort(tonight: Tonight) -> CohortRef:

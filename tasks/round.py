@@ -34,6 +34,17 @@ def wait_for_opening(nights: SiteNights, number: int | None) -> OpenedRound:
     return nights.await_opening(number)
 
 
+@task(task_run_name="say that this site is not there tonight", **NO_TRACE)
+@guards_patients
+def decline_round(nights: SiteNights, reason: SpinneyError) -> None:
+    """So that nobody waits for it; nothing that goes wrong here hides why."""
+    try:
+        told = nights.decline(reason)
+    except SpinneyError as trouble:
+        told, reason = "", trouble
+    warn(f"the coordinator was told: {told}" if told else f"the coordinator was told nothing: {reason}")
+
+
 @task(task_run_name="put the model of round {part.number} by", **NO_TRACE)
 @guards_patients
 def put_model_by(nights: SiteNights, part: RoundResult, *, waits: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Before a house serves its flows: end what a power cut left behind, and go on with the night that it interrupted.
+"""What a house serves is ended where a power cut left it behind, and gone on with, also while it is served.
 
 A run whose process is gone stays Running in Prefect for ever and keeps the deployment's only slot.
 """
@@ -27,7 +27,8 @@ from prefect.states import Cancelled, Crashed
 UNFINISHED = [StateType.RUNNING, StateType.PENDING, StateType.CANCELLING]
 SHUT_DOWN = "Runner is shutting down."  # how Prefect's runner says that it was stopped, not the run
 FRESH = timedelta(hours=12)
-MOST_TRIES = 3
+PATIENCE = (timedelta(0), timedelta(minutes=5), timedelta(minutes=30))  # before the first try, the second, ...
+MOST_TRIES = len(PATIENCE)
 AGAIN = re.compile(r"^again-([1-9])$")
 
 
@@ -63,6 +64,20 @@ def sweep(client: SyncPrefectClient, deployments: Iterable[UUID]) -> Swept:
             _start_again(client, deployment, interrupted)
             resumed.append(interrupted.name)
     return Swept(tuple(ended), tuple(resumed), tuple(missed))
+
+
+def revive(client: SyncPrefectClient, deployments: Iterable[UUID], now: datetime | None = None) -> list[str]:
+    """Start runs again whose process was killed while this house was served: at once, then with growing patience."""
+    now = now or datetime.now(UTC)
+    revived = []
+    for deployment in deployments:
+        crashed = _runs(client, deployment, [StateType.CRASHED])
+        dead = [run for run in crashed if not _is_alive(run.id) and now - _ended(run) < FRESH]
+        newest = _interrupted(client, deployment, dead, now) if dead else None
+        if newest in dead and now - _ended(newest) >= PATIENCE[_tries(newest)]:
+            _start_again(client, deployment, newest)
+            revived.append(newest.name)
+    return revived
 
 
 def _runs(client: SyncPrefectClient, deployment: UUID, types: list[StateType]) -> list[FlowRun]:
@@ -101,6 +116,10 @@ def _start_again(client: SyncPrefectClient, deployment: UUID, run: FlowRun) -> N
 
 def _tries(run: FlowRun) -> int:
     return max((int(found[1]) for tag in run.tags if (found := AGAIN.match(tag))), default=0)
+
+
+def _ended(run: FlowRun) -> datetime:
+    return run.end_time or (run.state.timestamp if run.state else _planned(run))
 
 
 def _planned(run: FlowRun) -> datetime:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Self, cast
 from uuid import UUID
 
+import httpx
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import PrefectException
 from prefect.flows import Flow
 from prefect.runner import Runner
 from prefect.runner._hook_runner import HookRunner
@@ -18,12 +20,13 @@ from prefect.runner._hook_runner import HookRunner
 from spinney.errors import SpinneyError
 from spinney.flows.running.alerts import set_up
 from spinney.flows.running.fixed import fix_flow, flow_of
-from spinney.flows.running.janitor import sweep
+from spinney.flows.running.janitor import revive, sweep
 from spinney.flows.running.plan import PrefectAway, ServedHouse, apply_plan, planned, server
 from spinney.flows.served import serve_houses
 from spinney.storage import locks
 from spinney.storage.private import private_folder
 
+SECONDS_BETWEEN_LOOKS = 20.0
 HEARTBEATS = 3  # so many fit into the time after which a silent run is taken for lost
 
 
@@ -52,14 +55,34 @@ def serve(house: ServedHouse, say: Callable[[str], None]) -> None:
         with server() as client:
             say(f"left from before: {sweep(client, applied.values())}")
         say(f"{house.role} {house.name} is served: {', '.join(applied)}")
-        asyncio.run(_run(house, deployments))
+        asyncio.run(_run(house, deployments, list(applied.values()), say))
 
 
-async def _run(house: ServedHouse, deployments: Iterable[RunnerDeployment]) -> None:
+async def _run(
+    house: ServedHouse, deployments: Iterable[RunnerDeployment], known: list[UUID], say: Callable[[str], None]
+) -> None:
     runner = Polite(name=house.tag, pause_on_shutdown=False)
     for deployment in deployments:
         await runner.aadd_deployment(deployment)
-    await runner.start()
+    watching = asyncio.create_task(_watch(known, say))
+    try:
+        await runner.start()
+    finally:
+        watching.cancel()
+
+
+async def _watch(deployments: list[UUID], say: Callable[[str], None]) -> None:
+    """Runs that are killed are started again; a server that is away is asked again later."""
+    while True:
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        with suppress(PrefectAway, httpx.HTTPError, PrefectException):
+            for name in await asyncio.to_thread(_revived, deployments):
+                say(f"started again, its process was killed: {name}")
+
+
+def _revived(deployments: list[UUID]) -> list[str]:
+    with server() as client:
+        return revive(client, deployments)
 
 
 async def _of_this_house(run: FlowRun) -> Flow[..., Any]:

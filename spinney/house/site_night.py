@@ -16,7 +16,7 @@ from spinney.choice.personalise import Outcome
 from spinney.configuration.house import Admission, ExchangeAccess, RegistrySettings
 from spinney.connectors.exchange import Address, Clock, ExchangeError
 from spinney.connectors.mlflow import Registry, RegistryFailed
-from spinney.errors import Declined, Refused, RoundVoid, StudyInvalid, in_short
+from spinney.errors import Declined, Refused, RoundVoid, SpinneyError, StudyInvalid, in_short
 from spinney.house import encoding as wire
 from spinney.house import envelopes as security
 from spinney.house.addresses import addresses
@@ -24,6 +24,7 @@ from spinney.house.approvals import Approvals, NotApproved, the_study
 from spinney.house.audit import AuditEntry
 from spinney.house.champion import after_the_round, incumbent_of
 from spinney.house.channel import RoundChannel
+from spinney.house.declining import say_no, word_for
 from spinney.house.envelopes import EnvelopeRefused, MessageId, Replayed, WrongSignature, is_of_another_study
 from spinney.house.nights import HouseNights, stopwatch
 from spinney.house.patients import PatientAccess
@@ -181,6 +182,16 @@ class SiteNights(HouseNights):
                 if part.over.void:  # tomorrow there are other patients and another round
                     self.abandon(found.number)
                 return part
+
+    def decline(self, reason: SpinneyError) -> str:
+        """Say no to tonight's round as soon as it opens; what the coordinator was told, or nothing."""
+        found = self.await_opening()
+        if found.number == self.rounds.unfinished:  # it is in this round, and can go on when it is started again
+            return ""
+        word, channel = word_for(reason), self._enter(found)
+        said = say_no(channel, self.coordinator, word, self.answer_time)
+        self.abandon(found.number)
+        return word if said else ""
 
     def give_up(self, reason: str) -> None:
         """The round that was begun here came to nothing; the next night begins afresh."""

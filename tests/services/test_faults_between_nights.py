@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -13,6 +14,7 @@ import pytest
 from spinney.configuration.site import read_site
 from spinney.connectors.mlflow import Registry, RegistryFailed
 from spinney.demo.federation import COORDINATOR, Village
+from spinney.errors import CohortRejected
 from spinney.house.site_night import SiteNights
 from tests.federations import breast_village
 from tests.forgetful import PowerCut
@@ -111,3 +113,15 @@ def test_a_registry_that_refuses_costs_its_own_night_only(village: Village, monk
         assert ash()["round"] == 2
         assert running[COORDINATOR].result()["absent"] == {}
     assert rounds_registered(village) == [1, 2]
+
+
+def test_a_site_without_patients_enough_is_waited_for_by_nobody(village: Village) -> None:
+    table = village.folder.parent / "tables" / "ash.csv"
+    head, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([head, *rows[:12]]))
+    began = time.monotonic()
+    with others(village, "ash") as running:
+        with pytest.raises(CohortRejected, match="training patients"):
+            ash()
+        assert running[COORDINATOR].result()["absent"] == {"ash": "declined: data"}
+    assert time.monotonic() - began < 60 * PATIENCE["answer_minutes"]

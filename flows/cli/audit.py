@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
 
 import click
 
 from spinney.flows.cli.keys import home_option
-from spinney.flows.cli.options import json_option
+from spinney.flows.cli.options import json_option, study_option
+
+if TYPE_CHECKING:
+    from spinney.reports.dpia import AttackFigures
+    from spinney.reports.evidence import Evidence
 
 
 @click.group()
@@ -64,6 +69,63 @@ def open_(number: int, home: Path, tree: int) -> None:
     click.echo(f"{line.time[:19].replace('T', ' ')}  {line.entry.words}")
     for words in message_lines(study, line.entry.kind, sent.content, tree):
         click.echo(f"  {words}" if words else "")
+
+
+@audit.command(short_help="Collect what an inspector asks for, as printable pages.")
+@home_option
+@study_option
+@click.option("--output", "-o", type=click.Path(path_type=Path), default="evidence.zip", show_default=True)
+@click.option("--attacks", type=click.File("rb"), help="Figures of `python -m benchmarks.privacy --json FILE`.")
+@click.pass_context
+def evidence(ctx: click.Context, home: Path, study: str | None, output: Path, attacks: BinaryIO | None) -> None:
+    """Write study, approvals, roster, log and its verification, what left, floors, objections and a draft of an impact
+    assessment as pages that print, with the digests of all. Exit code 2 if the log was changed.
+    """
+    from spinney.house.audit import Intact
+    from spinney.reports.dpia import read_figures
+    from spinney.reports.evidence import evidence_files, packed
+
+    found = _evidence(home, study, read_figures(attacks.read()) if attacks else None)
+    output.write_bytes(packed(evidence_files(found)))
+    click.echo(f"{output} is written: {found.study.name} at {found.house}; read 1-study.html first")
+    if not isinstance(found.verified, Intact):
+        click.echo("the log is NOT what was written; see 5-log.html, and: spinney audit verify", err=True)
+        ctx.exit(2)
+
+
+def _evidence(home: Path, name: str | None, attacks: AttackFigures | None) -> Evidence:
+    from spinney.flows.cli.site_show import what_leaves
+    from spinney.house.approvals import Approvals, NotApproved, the_study
+    from spinney.house.audit import Audit, AuditBroken, Intact
+    from spinney.house.keys import KeyRing
+    from spinney.reports.dpia import dpia_page
+    from spinney.reports.evidence import Evidence
+
+    approvals = Approvals(home, name or the_study(home))
+    study = approvals.study
+    try:
+        roster = approvals.roster
+    except NotApproved:
+        roster = None
+    log = Audit(home / "audit.jsonl")
+    verified: Intact | list[str]
+    try:
+        verified = log.verify()
+    except AuditBroken as broken:
+        verified = broken.problems
+    own = {identity.public for identity in KeyRing(home).all().values()}
+    house = next((one for one, key in (roster.keys if roster else {}).items() if key in own), "this house")
+    return Evidence(
+        house=house,
+        at=datetime.now(UTC),
+        study=study,
+        text=(approvals.folder / "study.yaml").read_bytes(),
+        approval=approvals.approval,
+        roster=roster,
+        lines=[*log.lines()],
+        verified=verified,
+        dpia=dpia_page(study, house, roster, what_leaves(study), attacks),
+    )
 
 
 @audit.command(short_help="Find lines that were changed or removed.")

@@ -10,6 +10,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "admission list": ("spinney admission list", "spinney admission list --json"),
     "admission sign": ("spinney admission sign readmission 12 --no --steward-home steward",),
+    "audit evidence": (
+        "spinney audit evidence -o pack.zip",
+        "spinney audit evidence --attacks attacks.json",
+    ),
     "audit export": ("spinney audit export --home home -o audit.csv", "spinney audit export --home home --format json"),
     "audit open": ("spinney audit open 7", "spinney audit open 12 --home home --tree 3"),
     "audit show": ("spinney audit show --site site.yaml --last 50",),

@@ -77,8 +77,9 @@ def ours(pool: Pool, floor: int) -> Exporter:
 
     def export(X: Matrix, y: Labels, seed: int) -> Forest:
         patients = np.arange(len(y))
-        grown = grow(X, y, patients, settings, seed)
         rounding = rounding_of(pool.study, pool.cohort)
+        X = rounding.snapped(X)
+        grown = grow(X, y, patients, settings, seed)
         return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=rounding)
 
     return export

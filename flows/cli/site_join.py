@@ -94,6 +94,7 @@ def _is_approved(approvals: Approvals, proposed: Study) -> bool:
 def show_study(study: Study, approvals: Approvals) -> None:
     """For the person who has to say yes."""
     from spinney.flows.cli.site_show import what_leaves
+    from spinney.study.settings import fewest_to_lend
 
     title = f"{study.name}, version {study.version}"
     click.echo(f"{title}: {study.description}" if study.description else title)
@@ -106,7 +107,10 @@ def show_study(study: Study, approvals: Approvals) -> None:
     click.echo("What leaves this house in every round, each message with a line in the audit log:")
     for line in what_leaves(study):
         click.echo(f"  {line}")
-    click.echo(f"With fewer than {study.privacy.smallest_cohort} training patients this house stays out by itself.")
+    click.echo(
+        f"With fewer than {study.privacy.smallest_cohort} training patients this house stays out by itself, and with "
+        f"fewer than {fewest_to_lend(study.lent_leaf)} it lends no trees."
+    )
     if study.privacy.warning:
         click.echo(f"Know that with {study.privacy.warning}.")
     show_changes(study, approvals)

@@ -106,7 +106,7 @@ def what_leaves(study: Study, rows: int | None = None) -> tuple[str, ...]:
     words = [
         f"the characteristic vector of the training rows, rounded to 0.001, and their number, {number}",
         f"{study.forest.trees} trees for the other sites: features, rounded thresholds and probabilities, no leaf of "
-        f"fewer than {privacy.smallest_leaf} patients",
+        f"fewer than {study.lent_leaf} patients",
         f"how often each tree is right and wrong, {counts}",
     ]
     if privacy.share_map:

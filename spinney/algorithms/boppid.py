@@ -197,7 +197,7 @@ def _stump(
         values = X[:, feature[0]]
         left = np.where(np.isnan(values), missing_left[0], values <= stump.threshold[0])
         people = [len(np.unique(training.patients[side])) for side in (left, ~left)]
-        if min(people) >= study.privacy.smallest_leaf and said[1] != said[2]:
+        if min(people) >= study.lent_leaf and said[1] != said[2]:
             return stump
     return Forest(np.array([LEAF], np.int16), np.zeros(1), np.zeros(1, bool), np.array([said[0]]))
 

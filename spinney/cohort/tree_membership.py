@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.cohort.vault import Vault
-from spinney.federation.forest_site import rounding_of
+from spinney.federation.forest_site import at_home, rounding_of
 from spinney.forest import codec
 from spinney.rows.cohort import Cohort
 from spinney.rows.cohort_ref import CohortRef
@@ -32,11 +32,12 @@ def remember_grown(
     vault: Vault, study: Study, round_: int, memory: Mapping[str, Any], cohort: Cohort, ref: CohortRef
 ) -> None:
     """Keep what the round's memory knows before it is destroyed; a round without a forest leaves nothing."""
-    if "forest" not in memory or "unseen" not in memory:
+    forest, unseen = at_home(memory)
+    if forest not in memory or unseen not in memory:
         return
     limits = codec.TreeLimits.of(study.forest)
-    trees = codec.unpack_forest(memory["forest"], rounding_of(study, cohort), limits).digests
-    keep_grown(vault, study.name, str(round_), trees, ~np.asarray(memory["unseen"]), cohort, ref)
+    trees = codec.unpack_forest(memory[forest], rounding_of(study, cohort), limits).digests
+    keep_grown(vault, study.name, str(round_), trees, ~np.asarray(memory[unseen]), cohort, ref)
 
 
 def keep_grown(

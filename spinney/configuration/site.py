@@ -74,6 +74,11 @@ class SiteSettings(Settings):
         Accepted(),
         description="What this site has nothing of, and somebody has looked why; else it stays out of rounds.",
     )
+    lent_leaf: int | None = Field(
+        None,
+        ge=2,
+        description="Fewest distinct patients in a leaf that this site lends, where it wants more than the study asks.",
+    )
     dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
     registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")

@@ -1,7 +1,8 @@
 """A site's part in every algorithm that exchanges forests: join, grow, check, and at the end choose.
 
 The floors are enforced here, by the site itself, whatever the coordinator says. What is lent is grown when an epoch
-opens; on the nights after, a site grows trees that stay at home, and they vote there in place of those that it lent.
+opens, with a floor that attacks were measured against. What votes at home is grown every night with the floor for home,
+and takes the place of the own lent trees there.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
 from spinney.rows.parts import folds
 from spinney.rows.plane import SiteMap
-from spinney.study.settings import ForestSettings
+from spinney.study.settings import ForestSettings, fewest_to_lend
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
@@ -55,6 +56,11 @@ Floats = NDArray[np.float64]
 def rounding_of(study: Study, cohort: Cohort) -> Rounding:
     """The study's grid."""
     return grid_of(cohort.columns, study.privacy.probability_precision)
+
+
+def at_home(memory: Mapping[str, object]) -> tuple[str, str]:
+    """What a round's memory calls the trees that vote at home, and who was not drawn for them: maybe those lent."""
+    return ("home-forest", "home-unseen") if "home-forest" in memory else ("forest", "unseen")
 
 
 class ForestSite(EpochSite):
@@ -96,13 +102,41 @@ class ForestSite(EpochSite):
         self.house.memory[LENT] = grown = self.grown()
         return GrownForest(self.house.mail.post(grown, order.peers), forest_digest(self.own_forest()))
 
+    @property
+    def lent_leaf(self) -> int:
+        """Fewest distinct patients in a leaf that is lent: as the study says, or more where this house is stricter."""
+        return max(self.house.study.lent_leaf, self.house.lent_leaf)
+
+    @property
+    def may_lend(self) -> bool:
+        """Whether a bootstrap of the patients here can be expected to fill two leaves."""
+        return self.training.patient_count >= fewest_to_lend(self.lent_leaf)
+
     def grown(self) -> bytes:
-        """A forest that may leave; not at a site that has declined."""
-        house, training = self.house, self.training
+        """A forest that may leave, if one may; beside it one for home where that has another floor."""
+        house = self.house
         house.recall("key")
+        at_home = house.study.privacy.smallest_leaf
+        if house.resumes or self.lent_leaf <= at_home:
+            return self._keep("forest", "unseen", *self._grown(house.name, at_home))
+        self._keep("home-forest", "home-unseen", *self._grown(house.name, at_home))
+        if self.may_lend:
+            return self._keep("forest", "unseen", *self._grown(f"{house.name}/lent", self.lent_leaf))
+        return self._keep("forest", "unseen", leaves_only(0), np.zeros((len(self.training), 0), dtype=bool))
+
+    def _keep(self, forest: str, unseen: str, trees: Forest, left_out: NDArray[np.bool_]) -> bytes:
+        self.house.memory[forest] = packed = codec.pack_forest(trees, self.rounding)
+        self.house.memory[unseen] = left_out
+        return packed
+
+    def _grown(self, name: str, floor: int) -> tuple[Forest, NDArray[np.bool_]]:
+        """Trees with so many patients in a leaf, and training rows x trees whose patient was not drawn for them."""
+        house, training = self.house, self.training
         _, patients = np.unique(training.patients, return_inverse=True)
-        seed = seed_of(house.study, house.round, house.name, training.salt)
+        seed = seed_of(house.study, house.round, name, training.salt)
         settings = self._tuned(training, patients, seed)
+        if floor > house.study.privacy.smallest_leaf:
+            settings = settings.model_copy(update={"min_samples_leaf": max(settings.min_samples_leaf, floor)})
         X = self.rounding.snapped(present_only(training))
         grown = grow(X, training.y, patients, settings, seed, house.jobs, house.spread)
         forest = export_forest(
@@ -111,13 +145,11 @@ class ForestSite(EpochSite):
             X,
             training.y,
             patients,
-            floor=house.study.privacy.smallest_leaf,
+            floor=floor,
             rounding=self.rounding,
             jobs=house.jobs,
         )
-        house.memory["forest"] = sealed = codec.pack_forest(forest, self.rounding)
-        house.memory["unseen"] = (grown.drawn[:, patients] == 0).T
-        return sealed
+        return forest, (grown.drawn[:, patients] == 0).T
 
     def check(self, order: CheckOrder) -> Message:
         """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
@@ -151,7 +183,7 @@ class ForestSite(EpochSite):
 
         A copy of an own tree that counts as another's is not scored: here it knows the patients that it was grown on.
         """
-        own = {*self.own_forest().digests}
+        own = {*self.own_forest().digests, *self.home_forest().digests}
         found = held({owner: forest.digests for owner, forest in forests.items()})
         for owner, forest in forests.items():
             new = [
@@ -186,9 +218,10 @@ class ForestSite(EpochSite):
         self.check_weighed(order)
         if house.memory.setdefault("finished", order.digest) != order.digest:
             raise Refused("this round has ended here with other weights; its test rows are not measured twice")
-        if house.resumes:
-            order = self._with_trees_of_tonight(order)
-        pool = self.pool(order.manifest)
+        lent = order.manifest
+        if house.resumes or "home-forest" in house.memory:
+            order = self._with_trees_of_home(order)
+        pool = self.pool(order.manifest, lent)
         candidates, rules = self.candidates(pool, order)
         outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
         house.outcome = replace(outcome, map=order.map)
@@ -256,17 +289,17 @@ class ForestSite(EpochSite):
                 told = np.zeros(0, dtype=bool) if parcel.sender in refused else scorable[parcel.sender]
                 house.memory.setdefault(_verdict_on(parcel), told)
 
-    def _with_trees_of_tonight(self, order: Weights) -> Weights:
-        """The same order with tonight's own trees in place of those that were lent.
+    def _with_trees_of_home(self, order: Weights) -> Weights:
+        """The same order with the own trees that stay at home in place of those that were lent.
 
         Nobody else has scored them: each counts in common as much as the lent ones did on average, or as all trees do
         where this site has lent none.
         """
         house, manifest = self.house, order.manifest
-        owners, mine = np.asarray(manifest.owners, dtype=str), self.own_forest()
+        owners, mine = np.asarray(manifest.owners, dtype=str), self.home_forest()
         lent = order.weights[owners == house.name]
         mean = float(np.mean(lent if len(lent) else order.weights)) if len(order.weights) else 1.0
-        packed = house.recall("forest")
+        packed = house.recall(at_home(house.memory)[0])
         own = Parcel(house.name, content_digest(packed), len(packed))
         house.memory[_verdict_on(own)] = np.ones(len(mine), dtype=bool)
         parts = {
@@ -279,8 +312,15 @@ class ForestSite(EpochSite):
         return replace(order, manifest=Manifest(forests, taken), weights=np.concatenate(weights))
 
     def own_forest(self) -> Forest:
-        """What this site grew in this round."""
-        packed = self.house.recall("forest")
+        """What this site lends in this round, or has grown on a night on which nothing is lent."""
+        return self._packed_here("forest")
+
+    def home_forest(self) -> Forest:
+        """What votes here."""
+        return self._packed_here(at_home(self.house.memory)[0])
+
+    def _packed_here(self, called: str) -> Forest:
+        packed = self.house.recall(called)
         place = self.house.name, content_digest(packed)
         if place not in self._read:
             self._read[place] = codec.unpack_forest(packed, self.rounding, self.limits)
@@ -299,29 +339,51 @@ class ForestSite(EpochSite):
             if not len(self._verdict(parcel)):  # refused here, and enough others score them
                 parts.append(leaves_only(int(taken.sum())))
                 continue
-            forest = self.own_forest() if parcel.sender == self.house.name else self.opened(parcel)
+            forest = self.opened(parcel) if parcel.sender != self.house.name else self._own(parcel)
             if len(taken) != len(forest):
                 raise Refused(f"the manifest speaks of {len(taken)} trees of {parcel.sender}, who sent {len(forest)}")
             parts.append(forest.take(np.flatnonzero(taken)))
         return join_forests(parts)
 
-    def pool(self, manifest: Manifest) -> Pool:
-        """The round's trees, and the site's own that didn't make it into the round."""
+    def _own(self, parcel: Parcel) -> Forest:
+        """The own forest that a manifest speaks of: the one for home, where that was put in place of the lent one."""
+        home = self.house.recall(at_home(self.house.memory)[0])
+        return self.home_forest() if parcel.digest == content_digest(home) else self.own_forest()
+
+    def pool(self, manifest: Manifest, lent: Manifest | None = None) -> Pool:
+        """The round's trees, and the site's own that didn't make it into the round.
+
+        `lent`: the manifest before own trees of home came into it; what was counted of the others' trees still holds.
+        """
         house = self.house
-        mine = self.own_forest()
+        mine = self.home_forest()
         common, taken = self.manifest_forest(manifest), manifest.of(house.name)
-        lent = np.flatnonzero(taken)
-        left = np.setdiff1d(np.arange(len(mine)), lent).tolist()
+        voting = np.flatnonzero(taken)
+        left = np.setdiff1d(np.arange(len(mine)), voting).tolist()
         forest = join_forests([common, mine.take(left)]) if left else common
         owners = (*manifest.owners, *[house.name] * len(left))
-        unseen = house.memory["unseen"][:, [*lent, *left]]
-        if house.memory.get("scored") == manifest.digest and not left:
+        unseen = house.memory[at_home(house.memory)[1]][:, [*voting, *left]]
+        scored = house.memory.get("scored", "")
+        if scored == manifest.digest and not left:
             counts: Counts = house.memory["fold-counts"]
+        elif lent is not None and scored == lent.digest and not left:
+            counts = self._counts_with_home(lent.owners, owners, mine, unseen)
         else:
             counts = self.own_counts(forest, owners, unseen)
         silent = abstains(forest, self.askable)
         silent[: len(common)] |= ~self.scorable(manifest)
         return Pool(forest, owners, house.name, unseen, counts, silent)
+
+    def _counts_with_home(
+        self, lent: Sequence[str], owners: Sequence[str], mine: Forest, unseen: NDArray[np.bool_]
+    ) -> Counts:
+        """The round's counts of the others' trees, and beside them those of the own trees of home."""
+        home, told = self.house.name, self.house.memory["fold-counts"]
+        counts = np.empty((*told.shape[:2], len(owners), told.shape[3]), dtype=told.dtype)
+        ours = np.asarray(owners) == home
+        counts[:, :, ~ours] = told[:, :, np.asarray(lent) != home]
+        counts[:, :, ours] = self.own_counts(mine, [home] * len(mine), unseen)
+        return counts
 
     def own_counts(self, forest: Forest, owners: Sequence[str], unseen: NDArray[np.bool_]) -> Counts:
         """Counts of every tree on this site's training rows: repeats x folds x trees x 4."""

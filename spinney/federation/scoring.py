@@ -116,6 +116,8 @@ class ScoringSite(ForestSite):
         if not np.array_equal(house.memory.setdefault("counts", counts), counts):
             raise Refused(ANSWERED_BEFORE)
         house.memory["owners"] = np.array(order.manifest.owners)
+        if house.name not in order.manifest.owners:  # no packet of its own; it adds to those that come by
+            return RingPackets({})
         seed = house.memory.setdefault("ring-seed", secure_sum.new_seed())
         packet = secure_sum.ring_start(self._counts_of(house.name), seed, binding, house.name)
         return self._passed_on({house.name: packet}, binding)
@@ -220,9 +222,10 @@ def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mappi
     packets = ask(federation, STEP, dict.fromkeys(members, order), RingPackets)
     for hop in range(1, len(members)):
         packets = ask(federation, "ring", _passed(binding, packets, most), RingPackets, hop)
-    weighed = ask(federation, "ring", _passed(binding, packets, most), OwnWeights, len(members))
-    _require_all(binding, weighed)
     weights, owners = np.zeros(len(order.manifest)), np.asarray(order.manifest.owners)
+    last = {site: one for site, one in _passed(binding, packets, most).items() if site in order.manifest.owners}
+    weighed = ask(federation, "ring", last, OwnWeights, len(members))
+    _require_all(last, weighed)
     for owner, reply in weighed.items():
         if reply.weights.shape != (np.count_nonzero(owners == owner),):
             raise RoundVoid(f"{owner} sent {len(reply.weights)} weights for its trees")
@@ -232,13 +235,13 @@ def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mappi
 
 def _passed(binding: Binding, packets: Mapping[str, RingPackets], most: int) -> dict[str, Message]:
     """Everybody gets what its neighbour has passed on."""
-    _require_all(binding, packets)
+    _require_all(binding.participants, packets)
     names = binding.participants
     return {site: RingOrder(binding, most, packets[names[place - 1]].packets) for place, site in enumerate(names)}
 
 
-def _require_all(binding: Binding, replies: Mapping[str, object]) -> None:
-    if lost := sorted({*binding.participants} - {*replies}):
+def _require_all(asked: Iterable[str], replies: Mapping[str, object]) -> None:
+    if lost := sorted({*asked} - {*replies}):
         raise RoundVoid(f"{', '.join(lost)} was lost while the ring went round")
 
 

@@ -132,8 +132,8 @@ def _read_header(data: bytes, rounding: Rounding, limits: TreeLimits) -> tuple[i
         raise TreeRefused(f"format version {version}; this house reads version {VERSION}", "version")
     if columns != len(rounding.cuts) or grid != grid_digest(rounding):
         raise TreeRefused("made for another study: columns or rounding differ", "study")
-    if not 1 <= trees <= limits.trees:
-        raise TreeRefused(f"{trees} trees; the study allows 1 to {limits.trees}", "trees")
+    if not (trees or not nodes) or trees > limits.trees:
+        raise TreeRefused(f"{trees} trees; the study allows {limits.trees}", "trees")
     if not trees <= nodes <= limits.nodes or (nodes - trees) % 2:
         raise TreeRefused(f"{nodes} nodes can't be {trees} trees within the limit of {limits.nodes}", "nodes")
     return trees, nodes
@@ -171,7 +171,7 @@ class _Packed:
 def _check_leaves(split: NDArray[np.bool_], most: int) -> None:
     """Refuse a well-formed preorder of splits and leaves in which a tree has more leaves than it may have."""
     ends = tree_ends(np.where(split, 1, -1).astype(np.int8))
-    largest = (int(np.diff(ends, prepend=0).max()) + 1) // 2
+    largest = (int(np.diff(ends, prepend=0).max(initial=0)) + 1) // 2
     if largest > most:
         raise TreeRefused(f"a tree has {largest} leaves; the study allows {most}", "leaves")
 

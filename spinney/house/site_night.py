@@ -102,6 +102,9 @@ class House(Protocol):
     @property
     def stewards(self) -> Mapping[str, str]: ...
 
+    @property
+    def lent_leaf(self) -> int | None: ...
+
 
 class SiteNights(HouseNights):
     """A site's rounds of one study."""
@@ -226,6 +229,7 @@ class SiteNights(HouseNights):
             superseded=lambda: self._newer(found.number),
             incumbent=incumbent,
             epoch=found.epoch,
+            lent_leaf=self.site.lent_leaf,
         )
         over = part.run(2 * self.answer_time)
         if part.outcome is not None and not over.void:

@@ -71,14 +71,16 @@ def _about_values(column: Column, threshold: float) -> tuple[str, str]:
     if feature.range is None:
         return f"{feature.name} is no", f"{feature.name} is yes"
     low, high = feature.range
-    value = f"{low + threshold * (high - low):.10g}" + (f" {feature.unit}" if feature.unit else "")
+    value = f"{low + threshold * (high - low):.6g}" + (f" {feature.unit}" if feature.unit else "")
     return f"{feature.name} is at most {value}", f"{feature.name} is above {value}"
 
 
 def _forest_lines(study: Study, content: bytes, tree: int) -> list[str]:
     columns = columns_of(study.features)
-    rounding = grid_of(columns, study.privacy.probability_precision)
-    forest = unpack_forest(content, rounding, TreeLimits.of(study.forest))
+    grid = grid_of(columns, study.privacy.probability_precision)
+    forest = unpack_forest(content, grid, TreeLimits.of(study.forest))
+    if not len(forest):
+        return ["no trees: too few patients train here to lend any"]
     place = min(max(tree, 1), len(forest))
     head = f"{len(forest)} trees of {len(forest.feature)} nodes; no counts and no patient. Tree {place}:"
     return [head, "", *tree_lines(forest[place - 1], columns, study.label.name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from itertools import pairwise
+from math import ceil, exp
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -17,6 +18,8 @@ from spinney.study.definition import FeatureSource, LabelSource
 CONTINUOUS_ONLY = ("range", "unit", "resolution", "cuts", "most_cuts")
 ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*$")]
 Absent = Literal["missing", "abstain"]
+IN_A_BOOTSTRAP = 1 - exp(-1)
+"""Share of the patients whom a bootstrap draws."""
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
 
@@ -33,6 +36,11 @@ class Permit(Settings):
     def is_over(self, now: datetime) -> bool:
         """Whether the last day has passed."""
         return now.astimezone(UTC).date() > self.expires
+
+
+def fewest_to_lend(leaf: int) -> int:
+    """How many patients have to train, so that a bootstrap of them can be expected to fill two leaves of a size."""
+    return ceil(2 * leaf / IN_A_BOOTSTRAP)
 
 
 class Feature(Settings):
@@ -174,9 +182,19 @@ class Privacy(Settings):
     smallest_cohort: int = Field(
         30,
         ge=10,
-        description="A site with fewer training patients stays out; those who are kept aside to measure don't count.",
+        description="A site with fewer training patients stays out altogether; those who are kept aside to measure "
+        "don't count. To lend trees it needs more (see `lent_leaf`).",
     )
-    smallest_leaf: int = Field(5, ge=2, description="Fewest distinct patients in a leaf that travels.")
+    smallest_leaf: int = Field(
+        5, ge=2, description="Fewest distinct patients in a leaf that stays at home, and in whatever is told of few."
+    )
+    lent_leaf: int | None = Field(
+        None,
+        ge=2,
+        description="Fewest distinct patients in a leaf that is lent. Empty: 20, or smallest_leaf where the algorithm "
+        "is run as published. A site with too few training patients for two such leaves (64 at 20) lends nothing; it "
+        "scores, sums and uses. A site may ask for more in site.yaml.",
+    )
     probability_precision: float = Field(0.01, ge=0.001, le=0.25, description="Leaf probabilities are rounded to this.")
     weight_precision: float = Field(0.01, ge=0.001, le=0.25, description="Tree weights are rounded to this.")
     rows_precision: int = Field(10, ge=1, description="A site's number of rows is rounded to this.")

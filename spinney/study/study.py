@@ -33,6 +33,7 @@ from spinney.study.settings import (
 )
 
 EPOCH_NIGHTS = 7
+LENT_LEAF = 20
 MOST_COLUMNS = 32_767  # a tree names a column with 15 bits
 CodesOf = Callable[[str, Events], tuple[str, ...]]
 AnyAlgorithm: Any = Annotated[reduce(or_, (one.settings for one in ALGORITHMS.values())), Field(discriminator="name")]
@@ -134,6 +135,13 @@ class Study(Settings):
             outcome = source.model_copy(update={"events": chosen(self.label.name, source.events)})
             changes["label"] = self.label.model_copy(update={"source": outcome})
         return self.model_copy(update=changes)
+
+    @property
+    def lent_leaf(self) -> int:
+        """Fewest distinct patients in a leaf that is lent: never fewer than in one that stays at home."""
+        published = bool(getattr(self.algorithm, "published", False))
+        fewest = self.privacy.lent_leaf or (self.privacy.smallest_leaf if published else LENT_LEAF)
+        return max(fewest, self.privacy.smallest_leaf)
 
     @property
     def epoch_nights(self) -> int:

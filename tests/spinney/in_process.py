@@ -20,7 +20,11 @@ from spinney.trial.simulate import InProcess, LocalMail, houses_of
 SITES = ("ash", "beech", "cedar", "elm")
 FEATURES = [{"name": f"x{place}", "kind": "continuous", "range": [0, 1]} for place in range(4)]
 CONCEPT = (4.0, 2.0, 0.0, 0.0)
-SMALL: dict[str, Any] = {"forest": {"trees": 6, "max_depth": 4}, "choice": {"bootstrap": 100, "folds": 3}}
+SMALL: dict[str, Any] = {
+    "forest": {"trees": 6, "max_depth": 4},
+    "choice": {"bootstrap": 100, "folds": 3},
+    "privacy": {"lent_leaf": 5},  # as at home, so that the trees that are lent are those that vote
+}
 
 Tamper = Callable[[str, str, Message], Message]  # step, site, order -> order
 

@@ -24,7 +24,7 @@ def test_check_shows_the_cohort_and_what_would_leave(folder: Path) -> None:
     assert row == ["weight", "48", "12", "61", "80", "99", "kg"]
     assert "characteristic vector: age 0." in answer.stdout
     assert "a round would send (this command sends nothing):" in answer.stdout
-    assert "no leaf of fewer than 5 patients" in answer.stdout
+    assert "no leaf of fewer than 20 patients" in answer.stdout
     assert (folder / "home" / "data-docs" / "stays.html").exists()
 
 

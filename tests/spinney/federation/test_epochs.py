@@ -92,7 +92,7 @@ def test_own_trees_of_tonight_count_in_common_as_much_as_the_lent_ones_on_averag
     go_on(night, opening)
     told: Weights = night.order("finish")
     site = night.site("ash")
-    seen = site._with_trees_of_tonight(told)
+    seen = site._with_trees_of_home(told)
     mine = np.asarray(seen.manifest.owners) == "ash"
     lent = np.asarray(told.manifest.owners) == "ash"
     assert np.allclose(seen.weights[mine], told.weights[lent].mean())

@@ -205,7 +205,7 @@ def test_a_plain_stump_passes():
         "one feature too many": ({"features": [0, 0]}, "length"),
         "one share too few": ({"shares": [10]}, "length"),
         "no trees": ({"trees": 0}, "0 trees"),
-        "trees beyond the study": ({"trees": 51, "nodes": 53}, "the study allows 1 to 50"),
+        "trees beyond the study": ({"trees": 51, "nodes": 53}, "the study allows 50"),
         "more trees than came": ({"trees": 3, "nodes": 3}, "3 trees were announced and 1 came"),
         "a count of nodes that no tree has": ({"nodes": 4}, "4 nodes"),
         "fewer nodes than trees": ({"trees": 5, "nodes": 3}, "3 nodes"),

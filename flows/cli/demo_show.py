@@ -17,6 +17,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from spinney.choice.metrics import Figure
+from spinney.choice.verdict import MARKS, verdict_of
 from spinney.configuration.house import RegistrySettings
 from spinney.connectors.mlflow import Registry
 from spinney.demo.federation import COORDINATOR
@@ -117,11 +119,20 @@ def _site(world: World, site: str, night: int) -> dict[str, Any]:
         "local": evidence["auroc_intervals"].get("local"),
         "chosen": evidence["auroc_intervals"].get("chosen"),
         "gain": evidence["gain"].get("auroc"),
+        "verdict": _verdict(evidence),
         "choice": evidence["choice"]["model"],
         "version": version.number,
         "aliases": list(version.aliases),
         "sent": dict(bytes_of),
     }
+
+
+def _verdict(evidence: Mapping[str, Any]) -> dict[str, str]:
+    """Did it help tonight? In words."""
+    gain = evidence["gain"].get("auroc")
+    known = gain is not None and gain["value"] is not None
+    verdict = verdict_of(Figure(**gain) if known else None, evidence["patients"])
+    return {"word": verdict.word, "sentence": verdict.sentence}
 
 
 def _report(world: World, house: str, night: int) -> Path:
@@ -134,6 +145,9 @@ def show(told: Mapping[str, Any], *, already: bool) -> None:
     if already:
         console.print(f"night {told['night']} is done; the next one: make demo NIGHT={told['night'] + 1}\n")
     _show_gains(console, told)
+    for site, one in told["sites"].items():
+        console.print(f"  {MARKS[one['verdict']['word']]} {site}: {one['verdict']['sentence']}.")
+    console.print()
     _show_sent(console, told)
     _show_places(console, told)
 

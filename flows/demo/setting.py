@@ -26,6 +26,7 @@ from spinney.storage.files import write_whole
 from spinney.storage.private import private_folder
 
 # which form the data of a hospital have; the order is that of the hospitals
+SHARES = (0.01, 0.095, 0.8, 0.095)  # of the patients: about 150 stays, 1,400, 12,000 and 1,400
 FORMS = ("SQLite", "FHIR over HTTP", "PostgreSQL", "FHIR bulk NDJSON")
 MARK, LOCK, LOG = "world.json", ".lock", "up.log"
 Tell = Callable[[str], None]
@@ -40,7 +41,7 @@ class World:
     """What makes a world: the same numbers, the same patients."""
 
     folder: Path
-    patients: int = 2400
+    patients: int = 6350
     seed: int = 2
 
     @property
@@ -49,7 +50,7 @@ class World:
 
     @property
     def hospitals(self) -> list[Any]:
-        return make_hospitals(len(FORMS), self.patients, self.seed)
+        return make_hospitals(len(FORMS), self.patients, self.seed, SHARES)
 
     @property
     def houses(self) -> tuple[str, ...]:

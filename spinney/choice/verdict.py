@@ -38,6 +38,8 @@ class GainVerdict:
     def sentence(self) -> str:
         """The word with its figures."""
         gain = self.gain
+        if math.isnan(gain.value):
+            return f"{self.word}: too few patients to measure on"
         if not gain.value and gain.low == gain.high:
             return f"{self.word}: it would keep its own model"
         if self.more_patients:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,11 +48,16 @@ class Hospital:
     timezone: str = "UTC"
 
 
-def make_hospitals(sites: int, patients: int, seed: int) -> list[Hospital]:
-    """First a small and poor one, then one with a rare outcome, one without a laboratory value, and ordinary ones."""
+def make_hospitals(sites: int, patients: int, seed: int, shares: Sequence[float] = ()) -> list[Hospital]:
+    """First a small and poor one, then one with a rare outcome, one without a laboratory value, and ordinary ones.
+
+    `shares`: how the patients are dealt to them; empty: a fifth of the usual for the first, else by chance.
+    """
     random = np.random.default_rng([seed, 0])
     share = random.uniform(0.7, 1.5, sites)
     share[0] = 0.22
+    if shares:
+        share = np.asarray(shares, dtype=np.float64)
     sizes = np.maximum(FEWEST_PATIENTS, np.floor(patients * share / share.sum())).astype(int)
     hospitals = []
     for number in range(sites):

@@ -26,6 +26,7 @@ def told(folder: Path, **changes: Any) -> dict[str, Any]:
         "choice": "bofrf",
         "version": 1,
         "aliases": ["champion"],
+        "verdict": {"word": "no harm", "sentence": "no harm, +0.050 (-0.010 to +0.110)"},
         "sent": {"Description": 812, "Parcel": 14_201},
     }
     few = {**ash, "local": None, "chosen": {"value": None}, "gain": None, "sent": {"Description": 640}}
@@ -52,6 +53,7 @@ def test_every_hospital_has_what_it_had_what_it_has_and_the_gain(tmp_path: Path,
     assert line(said, "ash")[6:] == ["+0.050", "(-0.01", "to", "+0.11)", "bofrf", "v1"]
     assert line(said, "elm") == ["elm", "SQLite", "1,200", "240", "too", "few", "too", "few", "bofrf", "v1"]
     assert "The night took 61 s" in said
+    assert "= ash: no harm, +0.050 (-0.010 to +0.110)." in said
 
 
 def test_what_left_is_told_kind_by_kind_in_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

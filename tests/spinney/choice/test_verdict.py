@@ -44,3 +44,7 @@ def test_how_many_more_patients_would_tell_follows_from_the_root_of_their_number
 def test_no_number_is_named_where_nobody_would_wait_for_it_or_none_would_help():
     assert verdict_of(Figure(-0.0099, -0.04, 0.03), 500).more_patients == 0
     assert verdict_of(Figure(-0.02, -0.05, 0.01), 500).more_patients == 0
+
+
+def test_without_a_figure_the_reason_is_said():
+    assert verdict_of(None, 500).sentence == "can't tell yet: too few patients to measure on"

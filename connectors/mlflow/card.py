@@ -31,6 +31,7 @@ def card(version: Version, lineage: Lineage, evidence: Evidence, features: Seque
         f"## On test rows\n\n{_tests(evidence)}",
         f"## Groups of patients\n\n{_groups(evidence)}",
         f"## Whose trees\n\n{_houses(lineage)}",
+        *([f"## What the logistic regression says\n\n{_odds(evidence)}"] if evidence.get("odds_ratios") else []),
         f"## What it asks\n\n{_asked(features)}",
         "## Limits\n\nMade for the population of its study and chosen on the patients of one site; elsewhere its "
         "figures don't hold. A feature that is not there counts as missing, or trees that ask it abstain, as the study "
@@ -104,9 +105,19 @@ def _why(evidence: Evidence) -> str:
 def _tests(evidence: Evidence) -> str:
     if not evidence["test"]:
         return "Too few test patients for figures."
-    columns = ("figure", "chosen (95 %)", "gain over local", "gain over the champion then", "newest index events")
+    alone = evidence.get("strongest_alone", "local")
+    first = () if alone == "local" else (f"gain over {alone}, the strongest alone",)
+    columns = (
+        "figure",
+        "chosen (95 %)",
+        *first,
+        "gain over local",
+        "gain over the champion then",
+        "newest index events",
+    )
     newest = (evidence.get("newest") or {}).get("figures", {})
-    parts = (evidence["test"], evidence["gain"], evidence.get("gain_over_champion") or {}, newest)
+    gains = (evidence["gain"],) if alone == "local" else (evidence["gain_over_alone"], evidence["gain"])
+    parts = (evidence["test"], *gains, evidence.get("gain_over_champion") or {}, newest)
     shown = _table(columns, [(name, *(_span(part.get(name)) for part in parts)) for name in FIGURES])
     note = (evidence.get("newest") or {}).get("note")
     return f"{shown}\n\nNo figures on the newest index events: {note}." if note else shown
@@ -122,6 +133,11 @@ def _groups(evidence: Evidence) -> str:
         for one in groups
     ]  # fmt: skip
     return _table(("group", "test patients", "AUROC (95 %)", "said on average", "happened"), rows)
+
+
+def _odds(evidence: Evidence) -> str:
+    rows = [(one["name"], f"{one['ratio']:.2f}", f"{one['deviation']:.3g}") for one in evidence["odds_ratios"]]
+    return _table(("variable", "odds ratio per standard deviation", "standard deviation"), rows)
 
 
 def _houses(lineage: Lineage) -> str:

@@ -24,6 +24,8 @@ from spinney.choice.metrics import CLIP
 from spinney.choice.model import FederatedForest
 from spinney.connectors.mlflow.store import RegistryFailed
 from spinney.forest.tree import LEAF, right_children
+from spinney.linear.design import FARTHEST
+from spinney.linear.part import LinearPart
 from spinney.study.settings import Feature
 
 TOLERANCE = 1e-6
@@ -86,6 +88,8 @@ def onnx_model(model: FederatedForest) -> Any:
     share = graph.add(
         "Div", graph.add("MatMul", _votes(graph, model, matrix), weights), graph.add("ReduceSum", weights)
     )
+    if model.linear_ is not None:
+        share = _beside(graph, model.linear_, share, _terms(graph, model.linear_, matrix, here))
     _calibrated(graph, model, share)
     above = graph.add("GreaterOrEqual", "probability", graph.constant(model.threshold_))
     graph.add("Cast", above, name="decision", to=INT64)
@@ -184,15 +188,45 @@ def _weights(graph: Graph, model: FederatedForest, here: str) -> str:
     return graph.add("Where", silent, graph.constant(0.0), graph.constant(model.weights_))
 
 
+def _terms(graph: Graph, part: LinearPart, matrix: str, here: str) -> str:
+    """The standardised columns of a linear part, as `spinney.linear.design` makes them."""
+    design = part.design
+    column = graph.constant(design.places % design.columns, np.int64)
+    absent = graph.add("Gather", graph.add("Not", here), column)
+    values = graph.add("Gather", matrix, column, axis=1)
+    unknown = graph.add("Or", graph.add("IsNaN", values), absent)
+    mean = graph.constant(design.mean)
+    gaps = graph.constant(design.places >= design.columns, np.bool_)
+    known = graph.add("Where", unknown, mean, values)
+    told = graph.add("Where", gaps, graph.add("Cast", unknown, to=DOUBLE), known)
+    scaled = graph.add("Div", graph.add("Sub", told, mean), graph.constant(design.deviation))
+    return graph.add("Min", graph.add("Max", scaled, graph.constant(-FARTHEST)), graph.constant(FARTHEST))
+
+
+def _beside(graph: Graph, part: LinearPart, share: str, terms: str) -> str:
+    """The vote of the trees and what the linear part adds to its log-odds, as one vote."""
+    if len(part.design):
+        added = graph.add("MatMul", terms, graph.constant(part.coefficients))
+    else:
+        added = graph.add("Mul", share, graph.constant(0.0))
+    line = graph.add("Add", added, graph.constant(part.intercept))
+    if part.forest:
+        line = graph.add("Add", line, graph.add("Mul", _log_odds(graph, share), graph.constant(part.forest)))
+    return graph.add("Sigmoid", line)
+
+
+def _log_odds(graph: Graph, share: str) -> str:
+    p = graph.add("Min", graph.add("Max", share, graph.constant(CLIP)), graph.constant(1 - CLIP))
+    return graph.add("Log", graph.add("Div", p, graph.add("Sub", graph.constant(1.0), p)))
+
+
 def _calibrated(graph: Graph, model: FederatedForest, share: str) -> None:
     share = graph.add("Min", graph.add("Max", share, graph.constant(0.0)), graph.constant(1.0))
     if model.calibration_ is None:
         graph.add("Identity", share, name="probability")
         return
     slope, intercept = model.calibration_
-    p = graph.add("Min", graph.add("Max", share, graph.constant(CLIP)), graph.constant(1 - CLIP))
-    odds = graph.add("Div", p, graph.add("Sub", graph.constant(1.0), p))
-    line = graph.add("Mul", graph.add("Log", odds), graph.constant(slope))
+    line = graph.add("Mul", _log_odds(graph, share), graph.constant(slope))
     graph.add("Sigmoid", graph.add("Add", line, graph.constant(intercept)), name="probability")
 
 

@@ -6,7 +6,7 @@ Base, personalised (each site tries several tau) and clustered (sites of a kind 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -15,11 +15,16 @@ from pydantic import Field
 
 from spinney.base import Settings
 from spinney.choice import metrics
-from spinney.choice.personalise import Candidate, Pool, Rules
+from spinney.choice.personalise import Candidate, LinearCandidate, Pool, Rules
 from spinney.choice.weigh import Cap, mcc_weights, or_equal, tempered_weights
+from spinney.errors import Refused
+from spinney.federation.companion import companion, why_none
 from spinney.federation.forest_site import equal_votes
 from spinney.federation.gathering import gather, publish
-from spinney.federation.messages import Description, Weights
+from spinney.federation.linear_candidates import common_candidate, local_candidates
+from spinney.federation.linear_sums import LinearSums
+from spinney.federation.messages import AddOrder, Description, Weights
+from spinney.federation.real_sums import ADDING, Terms
 from spinney.federation.scoring import ScoringSite, sum_counts
 from spinney.federation.seam import Algorithm, Federation
 from spinney.federation.welcome import welcome
@@ -59,12 +64,35 @@ class Bofrf(Settings):
         "euclidean", description="Between characteristic vectors."
     )
     minkowski_p: float = Field(3.0, ge=1, description="Order of the Minkowski distance.")
+    companion: Literal["linear", "none"] = Field(
+        "none",
+        description="linear: beside the forest, one logistic regression of all sites by secure sums, once per epoch.",
+    )
+    companion_penalty: float = Field(
+        10.0, gt=0, le=1e6, description="Of the companion's squared coefficients, halved, per column."
+    )
+    open_share: float = Field(
+        0.25,
+        ge=0,
+        le=1,
+        description="Numbers that the companion may open in an epoch, as a share of training rows times columns.",
+    )
     first_centroid: str | None = Field(None, description="Site that starts the clustering. Empty: drawn by the seed.")
 
     @property
     def published(self) -> bool:
         """The combination of the publication."""
         return self.preset == "published"
+
+    @property
+    def penalty(self) -> float:
+        """Of the companion."""
+        return self.companion_penalty
+
+    @property
+    def accompanied(self) -> bool:
+        """Whether a logistic regression is fitted beside the forest: not in the combinations of the publication."""
+        return self.companion == "linear" and not self.published and self.selection == "guarded"
 
     @property
     def tempered(self) -> bool:
@@ -114,8 +142,16 @@ class Weigher:
         return self.cap.on(or_equal(weights, self.allowed))
 
 
-class BofrfSite(ScoringSite):
-    """Scores everybody's trees, then chooses."""
+class BofrfSite(LinearSums, ScoringSite):
+    """Scores everybody's trees, adds to the companion's sums, then chooses."""
+
+    steps = ScoringSite.steps | ADDING
+
+    def summands(self, order: AddOrder) -> tuple[Floats, Terms]:
+        """What the companion asks for, where the study has one."""
+        if not self.settings.accompanied:
+            raise Refused("this study has no logistic regression beside its forest")
+        return super().summands(order)
 
     @property
     def settings(self) -> Bofrf:
@@ -129,8 +165,12 @@ class BofrfSite(ScoringSite):
             return super().counted_rows(owners, unseen)
         return np.ones((len(unseen), len(owners)), dtype=bool)
 
-    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate], Rules]:
-        """Local, equal votes, F and F_n by the study's rule, and what the personalised selection tries."""
+    def candidates(self, pool: Pool, order: Weights) -> tuple[Sequence[Candidate | LinearCandidate], Rules]:
+        """Local, equal votes, F and F_n by the study's rule, what the personalised selection tries, the companion's.
+
+        With a companion the guard compares with the strongest that a site can have alone, its forest beside its own
+        logistic regression; also on a night on which there is no common one.
+        """
         settings = self.settings
         local, fedrf = equal_votes(pool, len(order.manifest))
         largest = 1.0 if settings.published else self.house.study.privacy.largest_share
@@ -144,7 +184,25 @@ class BofrfSite(ScoringSite):
             weigher.tempered(name) if settings.tempered else weigher.above(name, settings.tau)
             for name, weigher in (("bofrf", everybody), ("bofrf own trees", alone))
         ]
-        return [local, fedrf, *chosen, *personal], self._rules(tuple(candidate.name for candidate in personal))
+        rules = self._rules(tuple(candidate.name for candidate in personal))
+        trees = [local, fedrf, *chosen, *personal]
+        return self._accompanied(trees, rules, order) if settings.accompanied else (trees, rules)
+
+    def _accompanied(
+        self, trees: list[Candidate], rules: Rules, order: Weights
+    ) -> tuple[list[Candidate | LinearCandidate], Rules]:
+        """With the logistic regressions that there are at home, and the common one."""
+        summed, study, terms = self.took_part(order.linear), self.house.study, order.linear
+        beside = local_candidates(self.training, study, self.linear.penalty)
+        rules = replace(rules, shown=("local", "local blend", "fedrf", "bofrf"), opponents=("local", "local blend"))
+        if not terms:
+            noted = [replace(one, note=one.note or why_none(terms)) if one.name == "bofrf" else one for one in trees]
+            return [*noted, *beside], rules
+        common = [
+            common_candidate("linear", terms, self.training, study, summed=summed),
+            common_candidate("blend", terms, self.training, study, summed=summed, beside="bofrf"),
+        ]
+        return [*trees, *beside, *common], replace(rules, shown=(*rules.shown, "linear", "blend"), default="blend")
 
     def _rules(self, personal: tuple[str, ...]) -> Rules:
         shown, published = ("local", "fedrf", "bofrf"), self.settings.published
@@ -166,7 +224,7 @@ def coordinate(federation: Federation, study: Study) -> str:
     joined = welcome(federation, study)
     clusters = gather(federation, study, clustered(joined, study))
     weighed = [(cluster, sum_counts(federation, study, cluster, joined)) for cluster in clusters]
-    return publish(federation, study, joined, weighed)
+    return publish(federation, study, joined, weighed, companion(federation, study, joined))
 
 
 def clustered(joined: dict[str, Description], study: Study) -> list[tuple[str, ...]]:

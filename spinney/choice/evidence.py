@@ -13,7 +13,7 @@ from spinney.choice.personalise import Outcome
 
 def evidence_of(outcome: Outcome) -> dict[str, Any]:
     """For JSON: numbers that are none are null."""
-    decision = outcome.decision
+    decision, linear = outcome.decision, outcome.model.linear_
     return {
         "rows": outcome.rows,
         "patients": outcome.patients,
@@ -24,6 +24,8 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
         "test_prevalence": outcome.prevalence if outcome.figures else None,
         "calibration": plain(outcome.calibration),
         "gain": plain(outcome.gain),
+        "strongest_alone": outcome.strongest_alone,
+        "gain_over_alone": plain(outcome.gain_over_alone),
         "choice": {
             "model": decision.name,
             "reason": decision.reason,
@@ -39,6 +41,7 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
         "newest": plain(outcome.newest),
         "subgroups": plain(outcome.subgroups),
         "credit": plain(outcome.credit),
+        "odds_ratios": [] if linear is None else plain(linear.odds_ratios(outcome.model.columns_)),
         "model_digest": outcome.model.digest,
     }
 
@@ -48,6 +51,8 @@ def headline(outcome: Outcome) -> dict[str, float]:
     told = {f"test_{name}": figure.value for name, figure in outcome.figures.items()}
     if outcome.newest is not None and "auroc" in outcome.newest.figures:
         told["newest_auroc"] = outcome.newest.figures["auroc"].value
+    if "auroc" in outcome.gain_over_alone:
+        told["gain_over_strongest_local"] = outcome.gain_over_alone["auroc"].value
     if "auroc" in outcome.gain:
         told["gain_over_local"] = outcome.gain["auroc"].value
     if "auroc" in outcome.gain_over_champion:

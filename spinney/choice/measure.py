@@ -42,7 +42,8 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
     if chooser.rules.personal:
         shown["personalised"] = chooser.personalised()
     shown["chosen"] = decision.name
-    names = sorted({*shown.values()})
+    alone = chooser.strongest_alone
+    names = sorted({*shown.values(), alone})
     by_name = chooser.votes(test, names)
     base: dict[str, Any] = {
         "site": chooser.pool.home,
@@ -57,7 +58,7 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
             test.patients,
             test.y,
             {label: by_name[name] for label, name in shown.items()}
-            | {"chosen": _final(by_name[decision.name], decision)},
+            | {"alone": by_name[alone], "chosen": _final(by_name[decision.name], decision)},
         ),
     }
     if note := too_few(test, study, "test"):
@@ -73,6 +74,8 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
         figures=spans["chosen"],
         calibration=metrics.calibration(test.y, final),
         gain={name: (drawn["chosen"][name] - drawn["local"][name]).figure() for name in RANKING_AND_ERROR},
+        strongest_alone=alone,
+        gain_over_alone={name: (drawn["chosen"][name] - drawn[alone][name]).figure() for name in RANKING_AND_ERROR},
         decision=decision,
         compared={label: spans[name] for label, name in shown.items()} | {"chosen": spans["chosen"]},
         curves={

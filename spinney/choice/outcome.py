@@ -81,6 +81,8 @@ class Outcome:
     curves: Mapping[str, Curve] = field(default_factory=dict)  # local, the default and the chosen, test rows
     succession: Succession | None = None  # None: there is no champion
     gain_over_champion: Mapping[str, Figure] = field(default_factory=dict)  # on the same test rows
+    strongest_alone: str = "local"  # what this site could have alone and is best by the rows to choose on
+    gain_over_alone: Mapping[str, Figure] = field(default_factory=dict)  # over that, on the same test rows
     newest: Newest | None = None  # None: the study keeps no newest index events aside
     subgroups: tuple[Subgroup, ...] = ()
     tested: SplitVotes | None = field(

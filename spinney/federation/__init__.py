@@ -8,4 +8,5 @@ welcome, gathering, forest_site          both halves of every algorithm that exc
 scoring, filling                weights and means by secure sums
 fixed_point, real_sums, moments          secure sums of real numbers
 linear_sums, linear_candidates  a logistic regression of all sites by such sums
+companion                       the same beside a forest
 """

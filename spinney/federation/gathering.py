@@ -22,6 +22,7 @@ from spinney.federation.messages import (
 )
 from spinney.federation.refusals import broken, false_refusals
 from spinney.federation.seam import Decline, Federation, Message, Parcel
+from spinney.linear.terms import LinearTerms
 from spinney.rows.plane import SiteMap, site_map
 
 if TYPE_CHECKING:
@@ -122,17 +123,21 @@ def publish(
     study: Study,
     joined: Mapping[str, Description],
     clusters: Sequence[tuple[Cluster, NDArray[np.float64]]],
+    linear: LinearTerms | None = None,
 ) -> str:
-    """Send every site its cluster's weights, and the map of all; the digest of the common models."""
+    """Send every site its cluster's weights, the map of all and the common regression; the common models' digest."""
+    linear = LinearTerms() if linear is None else linear
     orders: dict[str, Message] = {}
     hasher = hashlib.sha256()
     left = [[site for site in cluster.members if site in federation.sites] for cluster, _ in clusters]
     vectors = {site: description.vector for site, description in joined.items()}
     drawn = site_map(vectors, left, study.algorithm) if study.privacy.share_map else SiteMap()
     for (cluster, weights), members in zip(clusters, left, strict=True):
-        orders |= dict.fromkeys(members, Weights(cluster.manifest, weights, drawn))
+        orders |= dict.fromkeys(members, Weights(cluster.manifest, weights, drawn, linear))
         names = [cluster.trees[parcel.sender] for parcel in cluster.manifest.forests]
         hasher.update(cluster.manifest.named(names).encode() + weights.astype("<f8").tobytes())
+    if linear:
+        hasher.update(linear.digest.encode())
     federation.ask("finish", orders)
     return hasher.hexdigest()
 

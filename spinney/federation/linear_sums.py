@@ -151,6 +151,8 @@ def fit_together(adding: Adding, study: Study, settings: LinearSettings) -> Line
     """The common fit; empty where too little may be opened for one. RoundVoid if a sum can't be opened."""
     moments, found = federated_moments(adding, len(columns_of(study.features)))
     design, plan = way_to_fit(moments, study, settings)
+    if not plan.way:
+        return LinearTerms(withheld=True)
     at, opened = np.zeros(len(design)), found.opened
     known = (plan.way, moments.rows, settings.penalty, design.places, design.mean, design.deviation)
     if plan.way == ONE_ROUND:

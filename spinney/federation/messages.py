@@ -351,11 +351,14 @@ class Weights(Message):
     manifest: Manifest
     weights: NDArray[np.float64]
     map: SiteMap = field(default_factory=SiteMap)  # empty where the study keeps it from the sites
+    linear: LinearTerms = field(default_factory=LinearTerms)  # the common regression beside the trees; empty: none
 
     @cached_property
     def digest(self) -> str:
         """A site finishes a round with one of these only."""
-        return hashlib.sha256(self.manifest.digest.encode() + self.weights.astype("<f8").tobytes()).hexdigest()
+        beside = self.linear.digest.encode() if self.linear else b""
+        told = self.manifest.digest.encode() + self.weights.astype("<f8").tobytes() + beside
+        return hashlib.sha256(told).hexdigest()
 
 
 @dataclass(frozen=True)

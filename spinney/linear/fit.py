@@ -81,7 +81,7 @@ def stepped(b: Floats, total: Floats, penalty: float) -> Floats:
     """The next coefficients from the sums of all houses at b."""
     columns = len(b)
     gradient, curvature = total[:columns], full(total[columns : numbers(columns)], columns)
-    step = np.linalg.solve(curvature + penalty * np.eye(columns), gradient + penalty * b)
+    step = _solved(curvature + penalty * np.eye(columns), gradient + penalty * b)
     return rounded(np.clip(b - step, -FARTHEST_COEFFICIENT, FARTHEST_COEFFICIENT))
 
 
@@ -90,9 +90,17 @@ def least_squares(total: Floats, columns: int, rows: float, penalty: float) -> F
     moment, spread = total[:columns], float(total[-1])
     products = full(total[columns:-1], columns)
     variance = max(spread / max(rows, 1.0), 1e-6)  # of the outcome: the curvature of the logit is about that
-    b = np.linalg.solve(products + penalty / variance * np.eye(columns), moment)
+    b = _solved(products + penalty / variance * np.eye(columns), moment)
     unexplained = max(spread - float(moment @ b), 0.05 * spread, 1e-9)
     return rounded(np.clip(rows * b / unexplained, -FARTHEST_COEFFICIENT, FARTHEST_COEFFICIENT))
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """No step at all where a site has told a curvature that can't be: with a penalty, an honest one can be solved."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        return np.zeros(len(right))
 
 
 def rounded(b: Floats) -> Floats:

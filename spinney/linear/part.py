@@ -18,6 +18,15 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class OddsRatio:
+    """By what the odds are multiplied when a value is one standard deviation higher, all others alike."""
+
+    name: str
+    ratio: float
+    deviation: float  # in the unit of the study
+
+
+@dataclass(frozen=True)
 class LinearPart:
     """log-odds = forest * log-odds of the forest's vote + coefficients' columns + intercept."""
 
@@ -66,6 +75,16 @@ class LinearPart:
     def terms(self, X: Matrix, present: NDArray[np.bool_]) -> Floats:
         """What every column adds (rows x columns)."""
         return np.asarray(self.design.rows(X, present) * self.coefficients)
+
+    def odds_ratios(self, columns: Sequence[Column]) -> tuple[OddsRatio, ...]:
+        """How the odds change with one standard deviation of each column, strongest first."""
+        told = []
+        for at, name in enumerate(self.names(columns)):
+            place, deviation = int(self.design.places[at]), float(self.design.deviation[at])
+            span = columns[place].feature.range if place < self.design.columns else None
+            width = span[1] - span[0] if span else 1.0
+            told.append(OddsRatio(name, float(np.exp(self.fitted[at])), deviation * width))
+        return tuple(sorted(told, key=lambda one: (-abs(np.log(one.ratio)), one.name)))
 
     def names(self, columns: Sequence[Column]) -> tuple[str, ...]:
         """What the columns are about."""

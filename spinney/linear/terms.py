@@ -32,6 +32,7 @@ class LinearTerms:
     deviation: Floats = field(default_factory=_none)
     at: Floats = field(default_factory=_none)  # coefficients at which the last sum was made
     total: Floats = field(default_factory=_none)
+    withheld: bool = False  # there is no fit because too few numbers may be opened for one
 
     def __bool__(self) -> bool:
         return bool(self.way)

@@ -19,6 +19,7 @@ from spinney.reports.words import (
     decision_words,
     metric,
     night_figures,
+    odds_rows,
     signed,
     told,
 )
@@ -42,7 +43,9 @@ def _sections(facts: NightFacts) -> Iterator[Element]:
     if facts.outcome is not None:
         yield from _notes(facts.outcome)
         yield from _measured(facts.outcome)
-        yield _credit(facts, facts.outcome)
+        if facts.outcome.credit:
+            yield _credit(facts, facts.outcome)
+        yield from _odds(facts.outcome)
     yield from _in_use(facts)
     yield from _place(facts)
     flow = attrition_section(facts)
@@ -207,6 +210,17 @@ def _credit(facts: NightFacts, outcome: Outcome) -> Element:
     alt = "Share of the vote by site: " + "; ".join(f"{site} {one['weight']:.0%}" for site, one in by_weight)
     caption = "The last number is the AUROC that the vote would lose here without that site's trees."
     return section("Where the useful trees come from", figure(svg.bars(alt, rows, facts.site), caption, alone=True))
+
+
+def _odds(outcome: Outcome) -> Iterator[Element]:
+    rows, part = odds_rows(outcome), outcome.model.linear_
+    if not rows or part is None:
+        return
+    whose = "all hospitals" if part.common else "this hospital"
+    words = f"Fitted on the patients of {whose}, all other variables alike; a ratio says nothing about causes."
+    head = [*rows[0]]
+    shown = table(head, [[*one.values()] for one in rows], "Odds ratios of the logistic regression", (1, 2))
+    yield section("What the logistic regression says", el("p", words), shown)
 
 
 def _in_use(facts: NightFacts) -> Iterator[Element]:

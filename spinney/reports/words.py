@@ -73,7 +73,9 @@ def decision_words(facts: NightFacts) -> tuple[str, str]:
     model = outcome.model
     owners = len({*model.owners_})
     of = "its own trees" if {*model.owners_} == {facts.site} else f"trees of {owners} sites"
-    what = f"{facts.site} chose the {candidate(outcome.decision.name)}: {len(model.owners_):,} {of}"
+    what = f"{facts.site} chose the {candidate(outcome.decision.name)}"
+    if model.linear_ is None or model.linear_.forest:
+        what += f": {len(model.owners_):,} {of}"
     if standing.version and standing.version == standing.champion:
         what += f", in use from now on as version {standing.version}"
     elif standing.version:
@@ -107,6 +109,10 @@ def night_figures(facts: NightFacts) -> list[tuple[str, str]]:
         if outcome.newest is not None and "auroc" in outcome.newest.figures:
             pairs.append((told(outcome.newest.figures["auroc"]), "the same on the newest index events"))
         pairs.append((told(outcome.auroc.get("local")), "AUROC of the local forest"))
+        if outcome.strongest_alone != "local" and "auroc" in outcome.gain_over_alone:
+            strongest = candidate(outcome.strongest_alone)
+            gain = told(outcome.gain_over_alone["auroc"], 3, "+")
+            pairs.append((gain, f"gain in AUROC over the strongest that there is here alone, the {strongest}"))
         if "auroc" in outcome.gain:
             pairs.append((told(outcome.gain["auroc"], 3, "+"), "gain in AUROC over the local forest"))
         if "auroc" in outcome.gain_over_champion:
@@ -231,6 +237,20 @@ def credit_rows(outcome: Outcome) -> Rows:
             "AUROC lost without it": signed(credit["gain"]),
         }
         for site, credit in by_weight
+    ]
+
+
+def odds_rows(outcome: Outcome) -> Rows:
+    """What the logistic regression says, a row per column."""
+    part = outcome.model.linear_
+    found = () if part is None else part.odds_ratios(outcome.model.columns_)
+    return [
+        {
+            "variable": one.name,
+            "odds ratio per standard deviation": f"{one.ratio:.2f}",
+            "standard deviation": f"{one.deviation:.3g}",
+        }
+        for one in found
     ]
 
 

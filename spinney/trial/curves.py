@@ -12,7 +12,7 @@ import numpy as np
 from spinney.choice.split_votes import gain_of
 from spinney.trial.repeats import Draw, reseeded
 from spinney.trial.simulate import Simulation, simulate
-from spinney.trial.summary import LOCAL
+from spinney.trial.summary import ALONE
 
 if TYPE_CHECKING:
     from spinney.study.study import Study
@@ -69,7 +69,7 @@ def subsets(sites: Sequence[str], fewest: int, seed: int) -> Iterator[tuple[str,
 
 def _note(gains: dict[str, dict[int, list[float]]], size: int, result: Simulation) -> None:
     for site, outcome in result.outcomes.items():
-        gain = np.nan if outcome.tested is None else gain_of(outcome.tested, "chosen", LOCAL)
+        gain = np.nan if outcome.tested is None else gain_of(outcome.tested, "chosen", ALONE)
         if np.isfinite(gain):
             gains.setdefault(site, {}).setdefault(size, []).append(gain)
 

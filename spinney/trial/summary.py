@@ -15,7 +15,7 @@ from spinney.trial.simulate import Simulation
 if TYPE_CHECKING:
     from spinney.study.study import Study
 
-LOCAL = "local"
+ALONE = "alone"  # the strongest that a site could have without the others
 
 
 def verdicts_of(simulations: Sequence[Simulation]) -> dict[str, GainVerdict]:
@@ -31,7 +31,7 @@ def outcomes_of(simulations: Sequence[Simulation]) -> dict[str, list[Outcome]]:
 
 def _verdict(outcomes: Sequence[Outcome]) -> GainVerdict:
     tested = [one.tested for one in outcomes if one.tested is not None]
-    return verdict_of(gain_over_splits(tested, "chosen", LOCAL), outcomes[0].patients)
+    return verdict_of(gain_over_splits(tested, "chosen", ALONE), outcomes[0].patients)
 
 
 def evidence_over(simulations: Sequence[Simulation]) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 from spinney.choice.model import FederatedForest
 from spinney.connectors.mlflow import RegistryFailed
 from spinney.connectors.mlflow.graph import TOLERANCE, made_up_rows, onnx_model, raw_values, write_onnx
+from spinney.linear.design import Design
+from spinney.linear.part import LinearPart
 from spinney.trial.simulate import simulate
 from tests.spinney.choice.over_time import cohort, study
 
@@ -61,6 +64,28 @@ def test_trees_that_ask_an_absent_feature_abstain(model, tmp_path: Path):
 )
 def test_it_follows_every_kind_of_model(model, tmp_path: Path, changes):
     assert write_onnx(changed(model, **changes), tmp_path / "model.onnx") <= TOLERANCE
+
+
+LINEAR = LinearPart(
+    Design(np.array([0, 1, 2, 4, 6]), np.full(5, 0.4), np.array([0.1, 0.3, 0.5, 0.2, 0.3]), 4),
+    np.array([0.5, -1.0, 0.7, 0.3, -0.4]),
+    -0.2,
+    0.6,
+    np.zeros(5),
+    common=True,
+)
+NOTHING = LinearPart(
+    Design(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 4), np.zeros(0), 0.3, 0.5, np.zeros(0), common=True
+)
+
+
+@pytest.mark.parametrize("part", [LINEAR, replace(LINEAR, forest=0.0), NOTHING])
+@pytest.mark.parametrize("changes", [{}, {"calibration": None}])
+def test_it_follows_a_logistic_regression_beside_the_trees(model, tmp_path: Path, part, changes):
+    columns = len(model.columns_)
+    places = part.design.places % (2 * columns)
+    part = replace(part, design=replace(part.design, columns=columns, places=places))
+    assert write_onnx(changed(model, linear=part, **changes), tmp_path / "model.onnx") <= TOLERANCE
 
 
 def test_a_graph_that_says_something_else_is_not_written(model, tmp_path: Path, monkeypatch):

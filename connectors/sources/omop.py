@@ -88,6 +88,8 @@ class OmopSettings(SourceSettings):
     def _kinds_have_such_tables(self) -> Self:
         if unknown := sorted(set(self.eras) - set(ERAS)):
             raise ValueError(f"eras: there is none of {unknown[0]}; there are eras of {', '.join(ERAS)}")
+        if both := sorted(set(self.eras) & set(self.drug_types)):
+            raise ValueError(f"{both[0]}: rows of drug_era have no type; take it out of drug_types or out of eras")
         of_drugs = {kind for kind, records in RECORDS.items() if records[0].table == "drug_exposure"}
         if unknown := sorted(set(self.drug_types) - of_drugs):
             raise ValueError(f"drug_types: {unknown[0]} is not in drug_exposure; {', '.join(sorted(of_drugs))} are")

@@ -104,7 +104,7 @@ def _event(
     table, stem, start, end = place
     time, until = when(row, start, way, site), when(row, end, way, site) if end else None
     names = frozenset(_names(row, stem, tables))
-    if kind in way.types and kind not in way.eras and row.get("drug_type_concept_id") not in way.types[kind]:
+    if kind in way.types and row.get("drug_type_concept_id") not in way.types[kind]:
         return
     if kind == "Immunization" and not any(name.startswith(TERMS["CVX"]) for name in names):
         return

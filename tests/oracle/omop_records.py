@@ -83,6 +83,7 @@ class OmopRecords(Records):
             words = words.replace(f'"{ours}', f'"{uri}')
         types = {"MedicationRequest": TYPES[1:2], "MedicationAdministration": TYPES[:1]} if self.often(0.3) else {}
         eras = self.chance.choice(((), (), (), ("MedicationRequest",), ("MedicationStatement",)))
+        types = {kind: some for kind, some in types.items() if kind not in eras}
         way = omop.Way(self.chance.choice(("day", "day", "moment")), self.often(0.3), eras, types)
         self.tables: dict[str, list[Row]] = {"person": [], "death": [], **self.vocabulary()}
         for number in range(1, self.chance.randint(5, 9)):

@@ -106,6 +106,7 @@ def test_a_table_that_is_none_of_omop_is_named(sqlite: Database, tmp_path: Path)
     [
         ({"eras": ["Procedure"]}, "there is none of Procedure"),
         ({"drug_types": {"Observation": [1]}}, "Observation is not in drug_exposure"),
+        ({"eras": ["MedicationRequest"], "drug_types": {"MedicationRequest": [1]}}, "rows of drug_era have no type"),
         ({"url": "postgresql://reader:pass@db/omop"}, "url must hold no password"),
     ],
 )

@@ -57,7 +57,7 @@ def _(order: EnrolOrder, study: Study) -> str:  # noqa: ARG001
 
 @_words.register
 def _(order: FillOrder, study: Study) -> str:  # noqa: ARG001
-    return f"add to the means of {len(order.participants)} sites"
+    return f"add to the means of {len(order.participants)} sites" if type(order) is FillOrder else ""
 
 
 @_words.register

@@ -103,6 +103,13 @@ class Study(Settings):
         return self
 
     @model_validator(mode="after")
+    def _suits_its_algorithm(self) -> Self:
+        unsuited = getattr(self.algorithm, "unsuited", None)  # an algorithm that asks something of the rest has it
+        if unsuited is not None and (words := unsuited(self)):
+            raise ValueError(words)
+        return self
+
+    @model_validator(mode="after")
     def _sets_are_pinned(self) -> Self:
         used = [code for _, events in self.choices for code in events.codes]
         if self.cohort is not None:

@@ -29,6 +29,7 @@ ROUNDS = (
     ("boppid", "masked"),
     ("local", "masked"),
     ("local-adaboost", "masked"),
+    ("dp-forest", "masked"),
     ("linear", "masked"),
     ("linear", "ring"),
     ("linear", "trusted-third-party"),
@@ -50,6 +51,7 @@ def wood(algorithm: str, secure_sum: str, imputation: str = "none") -> Study:
             "imputation": imputation,
             "privacy": {"secure_sum": secure_sum},
             "choice": {"bootstrap": 100, "folds": 3},
+            "split": {"validation": 0, "newest": 0},
         }
     )
 

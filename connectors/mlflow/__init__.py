@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from spinney.choice.evidence import evidence_of, headline
 from spinney.choice.outcome import Outcome
 from spinney.choice.saved import ModelDescription
-from spinney.connectors.mlflow.card import card, fair
+from spinney.connectors.mlflow.card import card
+from spinney.connectors.mlflow.fair import fair
 from spinney.connectors.mlflow.lineage import FULL, Lineage, lineage_of, silenced, without_house
 from spinney.connectors.mlflow.loader import WORDS, read_model, read_saved_words, write_model
 from spinney.connectors.mlflow.owed import OwedModel, owed_rounds

@@ -1,4 +1,4 @@
-"""What people and catalogues should know about a version: a model card in Markdown, and FAIR metadata as JSON-LD."""
+"""What people should know about a version: a model card in Markdown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from spinney.connectors.mlflow.store import Version
 from spinney.study.settings import Feature
 
 Evidence = Mapping[str, Any]
+LIMITS = (
+    "Made for the population of its study and chosen on the patients of one site; elsewhere its figures don't hold. "
+    "A feature that is not there counts as missing, or trees that ask it abstain, as the study says. It supports a "
+    "decision and takes none."
+)
 FIGURES = ("auroc", "auprc", "brier", "mcc", "sensitivity", "specificity")
-CONTEXT = {
-    "@vocab": "https://schema.org/",
-    "prov": "http://www.w3.org/ns/prov#",
-    "dcterms": "http://purl.org/dc/terms/",
-    "spinney": "urn:spinney:",
-}
 
 
 def card(version: Version, lineage: Lineage, evidence: Evidence, features: Sequence[Feature]) -> str:
@@ -33,44 +32,9 @@ def card(version: Version, lineage: Lineage, evidence: Evidence, features: Seque
         f"## Whose trees\n\n{_houses(lineage)}",
         *([f"## What the logistic regression says\n\n{_odds(evidence)}"] if evidence.get("odds_ratios") else []),
         f"## What it asks\n\n{_asked(features)}",
-        "## Limits\n\nMade for the population of its study and chosen on the patients of one site; elsewhere its "
-        "figures don't hold. A feature that is not there counts as missing, or trees that ask it abstain, as the study "
-        "says. It supports a decision and takes none.",
+        f"## Limits\n\n{LIMITS}",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def fair(version: Version, lineage: Lineage, evidence: Evidence, features: Sequence[Feature]) -> dict[str, Any]:
-    """The model for catalogues: identifiers are digests, so that anybody can check what they have."""
-    return {
-        "@context": CONTEXT,
-        "@type": ["SoftwareSourceCode", "prov:Entity"],
-        "@id": f"urn:sha256:{lineage.model_digest}",
-        "identifier": lineage.model_digest,
-        "name": f"{version.name} {version.number}",
-        "description": evidence.get("description") or f"Weighted trees for the study {lineage.study}",
-        "version": str(version.number),
-        "dateCreated": _day(version),
-        "programmingLanguage": "spinney",
-        "encodingFormat": "application/x-spinney",
-        "prov:wasGeneratedBy": {
-            "@type": "prov:Activity",
-            "@id": f"urn:spinney:{lineage.study_digest}:round:{lineage.round}",
-            "prov:used": [
-                {"@id": f"urn:sha256:{lineage.study_digest}", "name": f"study {lineage.study}"},
-                {"@id": f"urn:sha256:{lineage.cohort_digest}", "name": "cohort (never leaves the house)"},
-            ],
-        },
-        "prov:wasAttributedTo": [
-            {"@type": "Organization", "name": house, "spinney:trees": trees, "spinney:share": lineage.weights[house]}
-            for house, trees in lineage.trees.items()
-        ],
-        "spinney:auditHead": lineage.audit_head,
-        "spinney:withdrawn": list(lineage.without),
-        "variableMeasured": [_variable(feature) for feature in features],
-        "spinney:test": evidence.get("test", {}),
-        "spinney:calibration": evidence.get("calibration"),
-    }
 
 
 def _facts(version: Version, lineage: Lineage, evidence: Evidence) -> str:
@@ -83,7 +47,7 @@ def _facts(version: Version, lineage: Lineage, evidence: Evidence) -> str:
             ("model", f"`{lineage.model_digest[:16]}`"),
             ("cohort", f"`{lineage.cohort_digest[:16]}`, {evidence['rows']} rows of {evidence['patients']} patients"),
             ("audit log up to", f"`{lineage.audit_head[:16]}`"),
-            ("registered", _day(version)),
+            ("registered", registered_on(version)),
             ("decision threshold", f"{evidence['choice']['threshold']:.3f}"),
         ],
     )
@@ -150,13 +114,6 @@ def _asked(features: Sequence[Feature]) -> str:
     return _table(("feature", "kind", "unit", "values"), rows)
 
 
-def _variable(feature: Feature) -> dict[str, Any]:
-    plain: dict[str, Any] = {"@type": "PropertyValue", "name": feature.name, "measurementTechnique": feature.kind}
-    if feature.range:
-        plain |= {"minValue": feature.range[0], "maxValue": feature.range[1]}
-    return plain | ({"unitCode": feature.unit} if feature.unit else {})
-
-
 def _values(feature: Feature) -> str:
     if feature.categories:
         return ", ".join(feature.categories)
@@ -178,5 +135,6 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _day(version: Version) -> str:
+def registered_on(version: Version) -> str:
+    """The day, in UTC."""
     return datetime.fromtimestamp(version.created / 1000, UTC).date().isoformat()

@@ -241,8 +241,12 @@ def _take_back(here: OpenRegistry, by: str, yes: bool) -> None:
 @study_option
 @click.option("--output", "-o", type=click.Path(path_type=Path), default="model", show_default=True, help="Folder.")
 @click.option("--onnx/--no-onnx", default=True, show_default=True, help="ONNX needs spinney[onnx].")
-def export(which: str, site_file: Path, study: str | None, output: Path, onnx: bool) -> None:
-    """Write model.onnx (compared with our own probabilities first), card.md and card.jsonld.
+@click.option("--fair", is_flag=True, help="Also records for research infrastructures.")
+def export(which: str, site_file: Path, study: str | None, output: Path, onnx: bool, fair: bool) -> None:
+    """Write model.onnx (compared with our own probabilities first), card.md and card.jsonld (FAIR4ML).
+
+    With --fair also research-study.json, library.json and provenance.json (FHIR R4) and tripod-ai.md, a checklist that
+    is filled as far as the evidence goes. What only people know comes from `about` in site.yaml, or stays open.
 
     Copies that leave the registry are not reached by a withdrawal: whoever exports has to delete them.
     """
@@ -250,10 +254,39 @@ def export(which: str, site_file: Path, study: str | None, output: Path, onnx: b
     version = here.registry.version(here.study, which)
     output.mkdir(parents=True, exist_ok=True)
     (output / "card.md").write_text(here.registry.card(version), encoding="utf-8")
-    (output / "card.jsonld").write_text(json.dumps(here.registry.fair(version), indent=2) + "\n", encoding="utf-8")
+    metadata = {**here.registry.fair(version), **_about(here.site)}
+    (output / "card.jsonld").write_text(json.dumps(metadata, indent=2) + "\n", encoding="utf-8")
+    if fair:
+        _write_records(here, version, metadata, output)
     if onnx:
         from spinney.connectors.mlflow.graph import write_onnx
 
         largest = write_onnx(here.registry.model(version), output / "model.onnx")
         click.echo(f"model.onnx differs from our probabilities by at most {largest:.0e} on made-up rows")
     click.echo(f"{version} is in {output}")
+
+
+def _about(site: SiteSettings) -> dict[str, Any]:
+    """What site.yaml says of the house, in the words of catalogues."""
+    about = site.about
+    shared = {"@type": "Organization", "name": about.organisation, **({"url": about.url} if about.url else {})}
+    return {
+        **({"fair4ml:sharedBy": shared} if about.organisation else {}),
+        **({"license": about.licence} if about.licence else {}),
+    }
+
+
+def _write_records(here: OpenRegistry, version: Version, metadata: dict[str, Any], output: Path) -> None:
+    from spinney.errors import SpinneyError
+    from spinney.house.approvals import Approvals
+    from spinney.reports.fhir_records import fhir_records
+    from spinney.reports.tripod import checklist
+
+    study, lineage = Approvals(here.site.home, here.study).study, here.registry.lineage(version)
+    if study.digest != lineage.study_digest:
+        raise SpinneyError(f"{version} is of a {study.name} that is not approved any more; export without --fair")
+    day = metadata["dateCreated"]
+    for name, resource in fhir_records(study, lineage, metadata, day, here.site.about.organisation).items():
+        (output / name).write_text(json.dumps(resource, indent=2) + "\n", encoding="utf-8")
+    told = checklist(study, lineage, here.registry.evidence(version))
+    (output / "tripod-ai.md").write_text(told, encoding="utf-8")

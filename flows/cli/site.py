@@ -156,6 +156,28 @@ def forget(site_file: Path, older_than: str, as_json: bool) -> None:
         click.echo(f"{study}: a pull is running, so its cohorts were left alone; try again later", err=True)
 
 
+@site.command("catalogue", short_help="Describe this site's cohorts for a data catalogue.")
+@site_option
+@click.option(
+    "--output", "-o", type=click.Path(path_type=Path, allow_dash=True), default="-", help="File; - for stdout."
+)
+def catalogue_(site_file: Path, output: Path) -> None:
+    """Write a catalogue of the cohorts of all approved studies, in the words of DCAT-AP (JSON-LD).
+
+    Counts are those that were told to the other houses when an epoch opened: rounded, never of few. What only people
+    know comes from `about` in site.yaml.
+    """
+    from spinney.configuration.site import read_site
+    from spinney.house.approvals import Approvals, approved_studies
+    from spinney.reports.catalogue import catalogue, told_counts
+
+    here = read_site(site_file)
+    studies = [Approvals(here.home, name).study for name in approved_studies(here.home)]
+    cohorts = [(study, told_counts(here.home, study)) for study in studies]
+    text = json.dumps(catalogue(here.name, here.about, cohorts), indent=2) + "\n"
+    click.echo(text, nl=False) if str(output) == "-" else output.write_text(text, encoding="utf-8")
+
+
 def _age(duration: str) -> timedelta:
     from spinney.study.definition import length
 

@@ -46,6 +46,16 @@ class ExchangeAccess(Settings):
         return Exchange.open(self.url, {**self.options, **given})
 
 
+class AboutSettings(Settings):
+    """What only people know about a house, for catalogues and records. Nothing is sent by it; it stands in exports."""
+
+    organisation: str = Field("", max_length=200, description="The hospital, as it is called in public.")
+    url: str = Field("", max_length=500, description="Its page, or that of the data's keeper.")
+    contact: str = Field("", max_length=200, description="An e-mail address for questions about data and models.")
+    licence: str = Field("", max_length=500, description="Address of the licence under which a model may be used.")
+    applies: str = Field("", max_length=500, description="Address of the law under which data may be asked for.")
+
+
 class RegistrySettings(Settings):
     """Where models are kept."""
 

@@ -14,6 +14,7 @@ from spinney.cohort.accepted import Accepted
 from spinney.cohort.as_of import AsOf
 from spinney.cohort.vault import Vault
 from spinney.configuration.house import (
+    AboutSettings,
     Admission,
     AlertSettings,
     ExchangeAccess,
@@ -81,6 +82,7 @@ class SiteSettings(Settings):
     )
     dask: DaskSettings | None = Field(None, description="The cluster that grows the trees; empty: this machine.")
     exchange: ExchangeAccess | None = Field(None, description="The mailbox between the houses; empty: no rounds.")
+    about: AboutSettings = Field(AboutSettings(), description="What catalogues should know about this house.")
     registry: RegistrySettings = Field(RegistrySettings(), description="Where this site's models are kept.")
     admission: Admission = Field(
         "auto", description="manual: a steward of this site decides before a federated model is used."

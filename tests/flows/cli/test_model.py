@@ -105,3 +105,15 @@ def test_export_writes_onnx_and_the_card_twice(two_models):
     model = registry_in(two_models.home("ash")).champion("breast")[1]
     assert fair["@id"] == f"urn:sha256:{model.digest}"
     assert {house["name"] for house in fair["prov:wasAttributedTo"]} == set(SITES)
+
+
+@pytest.mark.usefixtures("two_models")
+def test_export_with_records_writes_what_can_be_filled():
+    site = Path("site.yaml")
+    site.write_text(site.read_text(encoding="utf-8") + "\nabout: {organisation: Wood Hospital}\n", encoding="utf-8")
+    assert spinney("model", "export", "--output", "out", "--no-onnx", "--fair").exit_code == 0
+    records = {"research-study.json", "library.json", "provenance.json", "tripod-ai.md"}
+    assert {path.name for path in Path("out").iterdir()} == {"card.md", "card.jsonld", *records}
+    assert json.loads(Path("out/library.json").read_text(encoding="utf-8"))["publisher"] == "Wood Hospital"
+    fair = json.loads(Path("out/card.jsonld").read_text(encoding="utf-8"))
+    assert fair["fair4ml:sharedBy"]["name"] == "Wood Hospital"

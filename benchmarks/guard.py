@@ -1,4 +1,4 @@
-"""Is the choice at home fair? Trials of the question about the label.
+"""Is the choice at home fair? Trials of the question about the label, and of the lead of the local forest.
 
 python -m benchmarks.guard                   # all parts; needs no data
 python -m benchmarks.guard --part question
@@ -10,12 +10,19 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
+from benchmarks.accuracy_models import WATCHED, Watched
 from benchmarks.accuracy_run import Pool, add_workers
+from benchmarks.accuracy_tables import with_width
 from benchmarks.federations import study_of
 from benchmarks.harness import Figure, Measured, command, table
+from benchmarks.shifts_data import TEST_ROWS, Hospital, cohorts_of
+from benchmarks.shifts_data import study_of as federation_study
+from spinney.choice import metrics
+from spinney.choice.intervals import delong
 from spinney.choice.question import correlation
 from spinney.federation.forest_site import rounding_of
 from spinney.forest.export import export_forest
@@ -26,10 +33,15 @@ from spinney.forest.tree import join_forests
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
 from spinney.rows.parts import Part, parts_by_seed
+from spinney.trial.simulate import simulate
 
 SITES, TREES, FEATURES = 4, 25, 6
-SIGNALS = {"nothing to learn": 0.0, "a little": 0.3, "clear": 0.8}  # log odds per standard deviation
+SIGNALS = {"nothing to learn": 0.0, "clear": 0.8}  # log odds per standard deviation
 SIZES = (120, 300)
+FOREST = 40  # trees a site, so that many federations can be run
+SIZES_TOGETHER = (100, 160, 300, 1000)
+CLASSES = (0, 200, 1000, 1_000_000)
+BEYOND = 1.96
 
 
 def question(asked: argparse.Namespace, pool: Pool) -> Measured:
@@ -74,7 +86,58 @@ def asked_at(rows: int, signal: float, reverse: bool, seed: int) -> Sequence[boo
     return [one.question(SITES) is not None for one in told]
 
 
-PARTS = {"question": question}
+WAYS = (
+    {"rows": SIZES_TOGETHER},
+    {"rows": SIZES_TOGETHER, "other": 0.5},
+    {"rows": SIZES_TOGETHER, "moved": 1.0, "positive": None},
+    {"rows": SIZES_TOGETHER, "positive": 0.15},
+)
+
+
+def bias(asked: argparse.Namespace, pool: Pool) -> Measured:
+    """By how much the lead of the local forest is mistaken at home, and how many sites lose by what they choose."""
+    runs, figures, told = (2 if asked.quick else asked.runs), [], ["### The lead of the local forest"]
+    told.append(
+        f"Its lead over the federated forest in AUROC x 100, as estimated at home and on {TEST_ROWS:,} test patients, "
+        f"{FOREST} trees a site; ± is 95 % over site-runs. A site loses beyond noise if what it chose is below its "
+        "local forest by more than 1.96 paired standard errors (2.5 % would by chance if nothing differed)."
+    )
+    lines = []
+    for judges, words in ((0, "own trees alone"), (None, "with trees that only judge")):
+        done = [one for runs in pool.each(words, partial(leads_of, judges), range(runs)) for one in runs]
+        for low, high in pairwise(CLASSES):
+            here = np.array([one[1:] for one in done if low <= one[0] < high])
+            estimated, true, lost, better, chose_local = here.T
+            off = 100 * (estimated - true)
+            figures.append(Figure(f"guard/{words}/from {low:,} rows/bias", "points", tuple(off), "neither"))
+            size = f"{low:,} to {high:,}" if high < CLASSES[-1] else f"{low:,} and more"
+            cells = [with_width(100 * estimated, "+.2f"), with_width(100 * true, "+.2f"), with_width(off, "+.2f")]
+            shares = [f"{values.mean():.1%}" for values in (chose_local, lost, better)]
+            lines.append([words, size, f"{len(here)}", *cells, *shares])
+    heading = ("judged by", "rows", "site-runs", "estimated", "true", "bias", "chose local", "lost", "gained")
+    return Measured(figures, "\n\n".join([*told, table(heading, lines)]))
+
+
+def leads_of(judges: int | None, seed: int) -> list[tuple[float, ...]]:
+    """Per site its rows, the estimated and the true lead, and whether its choice lost, gained, and was local."""
+    way = dict(WAYS[seed % len(WAYS)])
+    federation = tuple(Hospital(**{**way, "rows": rows}) for rows in way.pop("rows"))  # type: ignore[arg-type]
+    study = federation_study(federation, FOREST, seed).with_settings(choice={"judges": judges})
+    found = []
+    for outcome in simulate(study, cohorts_of(federation, study), algorithm=WATCHED).outcomes.values():
+        assert isinstance(outcome, Watched)
+        chooser, name = outcome.chooser, outcome.decision.name
+        votes, y = outcome.test_votes(), chooser.cohort.rows(Part.TEST).y
+        estimated, _ = chooser.judge.lead(chooser.judged_rows, chooser.judged["local"], chooser.judged["bofrf"])
+        local, federated, _ = delong(y, votes["local"], votes["bofrf"])
+        _, _, error = delong(y, votes["local"], votes[name])
+        gain = metrics.auroc(y, votes[name]) - local
+        verdict = (gain < -BEYOND * error, gain > BEYOND * error, name == "local")
+        found.append((len(chooser.cohort.rows(Part.TRAINING)), estimated, local - federated, *map(float, verdict)))
+    return found
+
+
+PARTS = {"question": question, "bias": bias}
 
 
 def measure(asked: argparse.Namespace) -> Measured:
@@ -86,6 +149,7 @@ def measure(asked: argparse.Namespace) -> Measured:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--part", choices=(*PARTS, "all"), default="all")
+    parser.add_argument("--runs", type=int, default=300, help="federations of four sites whose leads are compared")
     parser.add_argument("--trials", type=int, default=1000, help="sites of one population in every setting")
     add_workers(parser)
 

@@ -26,7 +26,7 @@ from spinney.choice.validate import folds_of, way_of
 from spinney.forest.score import YES, Counts
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import Forest, leaves_only
-from spinney.forest.votes import DECIMALS, scores
+from spinney.forest.votes import DECIMALS, Beside, scores
 from spinney.linear.part import LinearPart
 from spinney.linear.votes import LinearFit
 from spinney.rows.cohort import Cohort
@@ -40,6 +40,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Weighing = Callable[[Floats], Floats]  # S of every tree -> weight of every tree
 
+NO_TREES = leaves_only(0)
 DEFAULT_REASON = "federated is the default"
 MOVED = "probabilities are only moved to this house's base rate"
 
@@ -53,7 +54,9 @@ class Pool:
     home: str
     unseen: Flags  # training rows x own trees: the tree was not grown on this patient
     counts: Counts  # repeats x folds x trees x (tp, tn, fp, fn) on training rows
-    silent: Flags  # trees that ask a column which this site doesn't have
+    silent: Flags  # trees that have no say here
+    judges: Forest = NO_TREES  # own trees that are in no model: with them, out-of-bag votes are as good as all votes
+    judges_unseen: Flags | None = None  # training rows x judges, as `unseen`
 
     @property
     def ours(self) -> Flags:
@@ -219,8 +222,16 @@ class Chooser:
             unseen=self.pool.unseen,
             own=self.pool.own,
             which=which,
+            beside=self._judges(rows),
         )
         return np.asarray(np.round(votes.reshape(len(rows), repeats, -1).mean(axis=1), DECIMALS))
+
+    def _judges(self, rows: Cohort) -> Beside | None:
+        """What the trees that only judge say of the training rows."""
+        unseen = self.pool.judges_unseen
+        if unseen is None:
+            return None
+        return Beside.of(Walker(self.pool.judges, len(rows.columns)), rows.X, unseen)
 
     def _weights_by_fold(self, name: str, left: Sequence[Floats]) -> Floats:
         """Weights of a candidate (trees x folds), or one column for all folds where S has no say."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from spinney.choice import metrics
 from spinney.choice.choose import outcome_of
-from spinney.choice.personalise import Candidate, Chooser, LinearCandidate, Pool, Rules
-from spinney.choice.validate import folds_of
+from spinney.choice.personalise import NO_TREES, Candidate, Chooser, LinearCandidate, Pool, Rules
+from spinney.choice.validate import folds_of, way_of
 from spinney.errors import Declined, Refused, TreeRefused
 from spinney.federation.epochs import LENT, EpochSite
 from spinney.federation.messages import (
@@ -41,7 +41,7 @@ from spinney.forest.score import Counts, abstains, fold_counts
 from spinney.forest.tree import Forest, join_forests, leaves_only
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
-from spinney.rows.parts import folds
+from spinney.rows.parts import Part, folds
 from spinney.rows.plane import SiteMap
 from spinney.study.settings import ForestSettings, fewest_to_lend
 
@@ -129,12 +129,16 @@ class ForestSite(EpochSite):
         self.house.memory[unseen] = left_out
         return packed
 
-    def _grown(self, name: str, floor: int) -> tuple[Forest, NDArray[np.bool_]]:
+    def _grown(self, name: str, floor: int, trees: int | None = None) -> tuple[Forest, NDArray[np.bool_]]:
         """Trees with so many patients in a leaf, and training rows x trees whose patient was not drawn for them."""
         house, training = self.house, self.training
         _, patients = np.unique(training.patients, return_inverse=True)
         seed = seed_of(house.study, house.round, name, training.salt)
-        settings = self._tuned(training, patients, seed)
+        settings = ForestSettings.model_validate_json(
+            house.memory.get("settings") or self._tuned(training, patients, seed).model_dump_json()
+        )
+        house.memory["settings"] = settings.model_dump_json()  # searched for once, for all trees of a night
+        settings = settings.model_copy(update={"trees": trees or settings.trees})
         if floor > house.study.privacy.smallest_leaf:
             settings = settings.model_copy(update={"min_samples_leaf": max(settings.min_samples_leaf, floor)})
         X = self.rounding.snapped(present_only(training))
@@ -150,6 +154,18 @@ class ForestSite(EpochSite):
             jobs=house.jobs,
         )
         return forest, (grown.drawn[:, patients] == 0).T
+
+    def judges(self) -> tuple[Forest, NDArray[np.bool_] | None]:
+        """Trees that are grown after everything has left, and only judge: none where there is a validation part.
+
+        A patient is out of the bag of 37 in 100 trees. With so many more, as many own trees judge each patient as the
+        model in use has, and candidates are compared as good as they are.
+        """
+        house = self.house
+        more = house.study.choice.judges_for(house.study.forest.trees)
+        if not more or way_of(house.cohort, house.study).part != Part.TRAINING:
+            return NO_TREES, None
+        return self._grown(f"{house.name}/judges", house.study.privacy.smallest_leaf, more)
 
     def check(self, order: CheckOrder) -> Message:
         """Look at every forest before anything is done with it; a bad one costs its sender, not the round."""
@@ -372,7 +388,7 @@ class ForestSite(EpochSite):
             counts = self.own_counts(forest, owners, unseen)
         silent = abstains(forest, self.askable)
         silent[: len(common)] |= ~self.scorable(manifest)
-        return Pool(forest, owners, house.name, unseen, counts, silent)
+        return Pool(forest, owners, house.name, unseen, counts, silent, *self.judges())
 
     def _counts_with_home(
         self, lent: Sequence[str], owners: Sequence[str], mine: Forest, unseen: NDArray[np.bool_]

@@ -1,8 +1,9 @@
 """A site's own forest: scikit-learn's decision trees on bootstraps of *patients*.
 
-Where every patient has one row these are, tree for tree, the trees of RandomForestClassifier with the same
-random_state. Where patients have several rows, a bootstrap of rows would leave hardly any row out of bag (its
-patient's other rows would have been seen), and every score of own trees would flatter; so patients are drawn.
+Patients with a positive row and those without are drawn apart. Drawn together (`bootstrap: plain`), and where every
+patient has one row, these are, tree for tree, the trees of RandomForestClassifier with the same random_state. Where
+patients have several rows, a bootstrap of rows would leave hardly any row out of bag (its patient's other rows would
+have been seen), and every score of own trees would flatter; so patients are drawn.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def grow(
 ) -> Grown:
     """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
     seeds = _seeds(seed, settings.trees)
-    people = int(patients.max()) + 1
-    shared = X, y, patients, people, tree_parameters(settings)
+    kinds = np.bincount(patients, weights=y if settings.bootstrap == "by-class" else np.zeros(len(y))) > 0
+    shared = X, y, patients, kinds, tree_parameters(settings)
     if spread is None:
         built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, of_tree) for of_tree in seeds)
     else:
@@ -81,15 +82,32 @@ def tree_parameters(settings: ForestSettings) -> dict[str, Any]:
 
 
 def _grow_one(
-    X: Matrix, y: NDArray[np.int8], patients: NDArray[np.int64], people: int, parameters: dict[str, Any], seeds: Seeds
+    X: Matrix,
+    y: NDArray[np.int8],
+    patients: NDArray[np.int64],
+    kinds: NDArray[np.bool_],
+    parameters: dict[str, Any],
+    seeds: Seeds,
 ) -> tuple[DecisionTreeClassifier, NDArray[np.uint16]]:
     from sklearn.tree import DecisionTreeClassifier  # late: whoever only reads a study need not wait for it
 
     bootstrap, splits = seeds
-    draws = np.random.RandomState(bootstrap).randint(0, people, people)
-    drawn = np.bincount(draws, minlength=people).astype(np.uint16)
+    drawn = _bootstrap(kinds, bootstrap)
     tree = DecisionTreeClassifier(**parameters, random_state=splits)
     return tree.fit(X, y, sample_weight=drawn[patients].astype(np.float64)), drawn
+
+
+def _bootstrap(kinds: NDArray[np.bool_], seed: int | list[int]) -> NDArray[np.uint16]:
+    """How often each patient is drawn: as many of either kind as there are.
+
+    Else a bag without a patient has fewer of that patient's kind than others, and what its tree says of the patient is
+    too pessimistic, the more so the smaller the site is.
+    """
+    states, drawn = np.random.RandomState(seed), np.zeros(len(kinds), dtype=np.uint16)
+    for members in (np.flatnonzero(~kinds), np.flatnonzero(kinds)):
+        if len(members):
+            drawn[members] = np.bincount(states.randint(0, len(members), len(members)), minlength=len(members))
+    return drawn
 
 
 SPACE: dict[str, list[Any]] = {

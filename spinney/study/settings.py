@@ -20,6 +20,7 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x0
 Absent = Literal["missing", "abstain"]
 IN_A_BOOTSTRAP = 1 - exp(-1)
 """Share of the patients whom a bootstrap draws."""
+JUDGES_PER_TREE = 1.72  # a bootstrap leaves out 0.368 of the patients, and 0.368 * 2.72 = 1
 MOST_NODES = 10_000_000  # of one site; nearly half a gigabyte at every other site
 
 
@@ -149,6 +150,10 @@ class ForestSettings(Settings):
     min_samples_leaf: int = Field(5, ge=1, description="Fewest rows in a leaf; the privacy floor counts patients, too.")
     max_features: Literal["sqrt", "log2", "all"] = Field("sqrt", description="Features tried at a split.")
     criterion: Literal["gini", "entropy"] = Field("gini", description="Measure of a split's quality.")
+    bootstrap: Literal["by-class", "plain"] = Field(
+        "by-class",
+        description="Patients with a positive row and those without are drawn apart for a tree, or together.",
+    )
     absent: Absent | None = Field(
         None,
         description="What a tree does at a site without a feature that it asks. missing: walk on as if every value "
@@ -291,6 +296,13 @@ class Choice(Settings):
         description="How often the cross-validation is repeated with other folds. Empty: by size, 10 times with fewer "
         "than 1,000 training patients, else once.",
     )
+    judges: int | None = Field(
+        None,
+        ge=0,
+        le=10_000,
+        description="Trees that a site grows only to judge by, out of bag, in cross-validation; they are in no model "
+        "and never leave. Empty: 172 for 100 trees, so that a patient is judged by as many own trees as the model has.",
+    )
     fewest_patients: int = Field(
         10,
         ge=2,
@@ -313,6 +325,10 @@ class Choice(Settings):
     admission: Literal["auto", "manual"] = Field(
         "auto", description="manual: at every site a steward decides before a federated model is used."
     )
+
+    def judges_for(self, trees: int) -> int:
+        """How many trees judge where so many are lent."""
+        return ceil(JUDGES_PER_TREE * trees) if self.judges is None else self.judges
 
 
 class Schedule(Settings):

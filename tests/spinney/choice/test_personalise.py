@@ -10,6 +10,7 @@ import pytest
 from spinney.choice import metrics
 from spinney.choice.intervals import delong
 from spinney.choice.personalise import Chooser, Outcome
+from spinney.forest.traverse import Walker
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part
 from tests.spinney.choice.choosers import chooser_at
@@ -76,8 +77,8 @@ def test_own_trees_vote_out_of_bag_by_patient():
     assert 0.2 < unseen.mean() < 0.5  # a bootstrap leaves out about 37 of 100
 
 
-def test_a_vote_in_cross_validation_has_no_tree_that_knows_the_patient(alike):
-    chooser = chooser_at(alike)
+def test_a_vote_in_cross_validation_has_no_tree_that_knows_the_patient():
+    chooser = chooser_at(federation(study(choice={"judges": 0})))
     training = chooser.cohort.rows(Part.TRAINING)
     own = chooser.walker.votes(training.X)[:, chooser.pool.own]
     honest = [own[row, unseen].mean() for row, unseen in enumerate(chooser.pool.unseen) if unseen.any()]
@@ -85,10 +86,37 @@ def test_a_vote_in_cross_validation_has_no_tree_that_knows_the_patient(alike):
 
 
 def test_a_candidate_of_few_trees_does_not_cost_the_others_any_row():
-    wood = study(algorithm={"name": "bofrf", "taus": (0.0, 0.45, 0.5, 0.55, 0.6)})  # only some own trees are as good
+    algorithm = {"name": "bofrf", "taus": (0.0, 0.45, 0.5, 0.55, 0.6)}  # only some own trees are as good
+    wood = study(algorithm=algorithm, choice={"judges": 0})
     chooser = chooser_at(federation(wood))
     assert len(chooser.judged_rows) == np.count_nonzero(chooser.pool.unseen.any(axis=1))
     assert any(0 < np.count_nonzero(chooser.weights(f"F_n tau {tau:g}")) < 3 for tau in wood.algorithm.taus)
+
+
+def test_trees_that_only_judge_speak_with_the_own_ones_and_count_as_much_as_those_do_in_the_model(alike):
+    chooser = chooser_at(alike)
+    pool, rows = chooser.pool, chooser.cohort.rows(Part.TRAINING)
+    assert len(pool.judges) == 11  # 1.72 for each of 6
+    every, others = chooser.walker.votes(rows.X), ~pool.ours
+    judging = Walker(pool.judges, len(rows.columns)).votes(rows.X)
+    weights, expected = chooser.weights("fedrf"), []
+    for row in range(len(rows)):
+        own, beside = every[row, pool.own][pool.unseen[row]], judging[row][pool.judges_unseen[row]]
+        home = np.concatenate([own, beside]).mean()
+        expected.append((weights[others] @ every[row, others] + weights[pool.own].sum() * home) / weights.sum())
+    assert chooser.judged["fedrf"] == pytest.approx(expected)
+
+
+def test_they_are_in_no_model_and_in_no_forest_that_leaves(alike):
+    pool = chooser_at(alike).pool
+    judging = {*pool.judges.digests}
+    assert not judging & {*pool.forest.digests}
+    assert not judging & {*alike.outcomes["elm"].model.forest_.digests}
+
+
+def test_where_candidates_are_judged_on_a_validation_part_nobody_else_need_judge():
+    made = federation(study(split={"validation": 0.25}, choice={"fewest_patients": 2}))
+    assert len(chooser_at(made).pool.judges) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -131,8 +159,8 @@ def test_a_lead_of_the_local_forest_counts_only_beyond_one_standard_error(alike,
 @pytest.mark.parametrize("metric", ["auprc", "mcc"])
 def test_the_guard_works_by_the_study_s_metric(metric):
     wood = study(forest={"trees": 20}, choice={"metric": metric})
-    assert outcome_at_elm(wood, cohort(wood, 400, seed=3, concept=(0.3, 0, 6, 6))).decision.name == "local"
-    assert outcome_at_elm(wood, cohort(wood, 400, seed=3)).decision.name == "bofrf"
+    assert outcome_at_elm(wood, cohort(wood, 300, seed=3, concept=(0.3, 0, 6, 6))).decision.name == "local"
+    assert outcome_at_elm(wood, cohort(wood, 120, seed=3)).decision.name == "bofrf"
 
 
 def test_the_standard_error_of_a_lead_is_delong_s_for_one_row_per_patient(another_concept):

@@ -60,7 +60,7 @@ def rounds() -> dict[int, Wood]:
     """The same houses under studies that differ in how often they repeat."""
     made = {}
     for repeats in (1, 6):
-        wood = study(choice={"repeats": repeats})
+        wood = study(choice={"repeats": repeats, "judges": 0})
         made[repeats] = Wood(wood, cohorts(wood, rows=240, rows_per_patient=2))
         made[repeats].run()
     return made

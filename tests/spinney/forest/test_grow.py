@@ -35,13 +35,30 @@ SETTINGS = {
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_with_one_row_per_patient_these_are_the_trees_of_random_forest_classifier(settings, missing):
     X, y = table(missing=missing)
-    chosen = ForestSettings(trees=6, **settings)
+    chosen = ForestSettings(trees=6, bootstrap="plain", **settings)
     grown = grow(X, y, np.arange(len(y)), chosen, 7)
     model = RandomForestClassifier(6, random_state=7, **tree_parameters(chosen)).fit(X, y)
     for ours, theirs in zip(grown.trees, model.estimators_, strict=True):
         assert same_tree(ours, theirs)
     drawn = [np.bincount(rows, minlength=len(y)) for rows in model.estimators_samples_]
     assert np.array_equal(grown.drawn, drawn)
+
+
+def test_every_tree_gets_as_many_ill_patients_as_there_are():
+    X, y = table()
+    patients = np.arange(300) // 3
+    ill = np.bincount(patients, weights=y) > 0
+    grown = grow(X, y, patients, ForestSettings(trees=10), 3)
+    assert (grown.drawn[:, ill].sum(axis=1) == ill.sum()).all()
+    assert (grown.drawn[:, ~ill].sum(axis=1) == (~ill).sum()).all()
+    plain = grow(X, y, patients, ForestSettings(trees=10, bootstrap="plain"), 3)
+    assert len({*plain.drawn[:, ill].sum(axis=1)}) > 1
+
+
+def test_one_class_alone_is_drawn_like_any_other():
+    X, _ = table()
+    grown = grow(X, np.ones(300, np.int8), np.arange(300), ForestSettings(trees=3), 3)
+    assert (grown.drawn.sum(axis=1) == 300).all()
 
 
 def test_with_several_rows_per_patient_whole_patients_are_drawn():
@@ -103,7 +120,9 @@ def out_of_bag(seed, people):
 
 def test_whoever_finds_out_with_what_a_salted_tree_s_splits_begin_does_not_know_its_bootstrap():
     X, y = table()
-    known, hidden = (grow(X, y, np.arange(300), ForestSettings(trees=20), seed) for seed in (7, SALTED))
+    known, hidden = (
+        grow(X, y, np.arange(300), ForestSettings(trees=20, bootstrap="plain"), seed) for seed in (7, SALTED)
+    )
     tried = [np.stack([out_of_bag(tree.random_state, 300) for tree in grown.trees]) for grown in (known, hidden)]
     assert np.array_equal(tried[0], known.drawn == 0)  # as scikit-learn has it
     alike = np.mean(tried[1] == (hidden.drawn == 0), axis=1)

@@ -18,12 +18,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import URL, Connection, CursorResult, Executable, create_engine, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    NoSuchModuleError,
+    OperationalError,
+    SQLAlchemyError,
+)
 
 from spinney.errors import SourceFailed
 
 BATCH = 20_000
 CONNECT_SECONDS = 30
+OF_DRIVERS = frozenset({1040, 1053, 1205, 1213, 2002, 2003, 2006, 2013, 20002, 20003, 20006, 20009})
+"""MySQL's and SQL Server's numbers for too many guests, a shutdown, locks, deadlocks, and lines that broke."""
+FOR_GOOD = (
+    "authentication",
+    "does not exist",
+    "denied",
+    "pg_hba.conf",
+    "login failed",
+    "unknown database",
+    "invalid user",
+)
+"""Words of a refusal that no waiting ends; drivers have no code for most of them while they connect."""
 HEALING = ("08", "40", "53", "55P03", "57P")  # SQLSTATE: connection, rollback, resources, lock, the server's own doing
 MEND_QUERY = "mend the query in site.yaml"
 IN_A_FILE = ("sqlite", "duckdb")
@@ -162,9 +182,18 @@ def _reached(engine: Any, url: URL) -> Iterator[Connection]:
         said = str(getattr(error, "orig", "") or type(error).__name__).strip().splitlines()[0]
         if url.password:
             said = said.replace(str(url.password), "***")
-        raise SourceFailed(f"the database {where} can't be reached: {said}; check url and password_env") from None
+        kind = SourceFailed if _for_good(error) else SourceBusy
+        raise kind(f"the database {where} can't be reached: {said}; check url and password_env") from None
     with connection:
         yield connection
+
+
+def _for_good(error: SQLAlchemyError) -> bool:
+    """Whether a database refuses whom it refuses; one that is away, starts or has too many guests does not."""
+    if not isinstance(error, OperationalError | InterfaceError | InternalError):
+        return True
+    state, words = str(getattr(error.orig, "sqlstate", "") or ""), str(error.orig).lower()
+    return state.startswith(("28", "3D")) or any(word in words for word in FOR_GOOD)
 
 
 def _connect_arguments(url: URL) -> dict[str, Any]:
@@ -214,9 +243,18 @@ def failed(what: str, error: SQLAlchemyError, mend: str = MEND_QUERY) -> SourceF
     read_only = kind == "InvalidInputException" and said.endswith("read-only mode!")
     if state == "25006" or sqlite == sqlite3.SQLITE_READONLY or read_only:
         return SourceFailed(f"{what}: it writes, but may only read; {mend}")
-    if state.startswith(HEALING) or sqlite in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return SourceBusy(f"{what}: the database is busy or away ({state or 'locked'}); it is asked again in a while")
+    if state.startswith(HEALING) or sqlite in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _broke(error):
+        why = _code(cause, state) or (" (locked)" if sqlite else " (the connection broke)")
+        return SourceBusy(f"{what}: the database is busy or away{why}; it is asked again in a while")
     return SourceFailed(f"{what}: the database gave up with {kind}{_code(cause, state)}; try it in a console")
+
+
+def _broke(error: SQLAlchemyError) -> bool:
+    """Whether the line is gone, or another guest in the way: dialects know the first, drivers have numbers for both."""
+    if not isinstance(error, DBAPIError):
+        return False
+    first = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    return error.connection_invalidated or (isinstance(first, int) and first in OF_DRIVERS)
 
 
 def _code(cause: BaseException | None, state: str) -> str:

@@ -30,6 +30,7 @@ from spinney.tasks.cohort import check_cohort, encode_cohort, pull_cohort
 from spinney.tasks.guarded import guarded
 from spinney.tasks.notices import warn
 from spinney.tasks.preload import preload, preloaded
+from spinney.tasks.retries import through_the_night
 from spinney.tasks.round import (
     decline_round,
     look_at_roster,
@@ -262,7 +263,7 @@ def cohort_or_no(tonight: Tonight) -> CohortRef:
 def checked_cohort(tonight: Tonight) -> CohortRef:
     """Tonight's patients, if they keep the study's rules."""
     site, study = tonight.site, tonight.nights.study
-    pulled = pull_cohort(site, study)
+    pulled = pull_cohort.with_options(**through_the_night(study.schedule.answer_minutes))(site, study)
     tonight.pulled = pulled.report
     preloaded()
     tonight.checked = check_cohort(site, study, pulled)

@@ -23,4 +23,17 @@ TRANSIENT: dict[str, Any] = {
     "retry_jitter_factor": 0.5,
     "retry_condition_fn": is_transient,
 }
+SHARE_OF_THE_NIGHT = 0.8  # of the time in which an answer counts: what comes later comes too late
+LONGEST_DELAY = 300.0
+
+
+def through_the_night(minutes: float) -> dict[str, Any]:
+    """Retries, ever farther apart, as long as a site that joins then is still in time."""
+    delays, delay = list[float](), 10.0
+    while sum(delays) + delay <= 60 * minutes * SHARE_OF_THE_NIGHT:
+        delays.append(delay)
+        delay = min(2 * delay, LONGEST_DELAY)
+    return {"retries": len(delays), "retry_delay_seconds": delays or None}
+
+
 NO_TRACE: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False, "log_prints": False}

@@ -34,6 +34,8 @@ TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 FIRST_WAIT = 0.5
 LONGEST_BACKOFF = 30.0
 LONGEST_RETRY_AFTER = 300.0
+RATE_WINDOW = 60.0  # seconds
+LEAST_BYTES = 60 * 1024  # that have to come meanwhile: less is no progress, and never would the night end
 LARGEST_BODY = 64 * 2**20
 LARGEST_FILE = 64 * 2**30
 
@@ -85,7 +87,7 @@ class _Again(Exception):
     def __init__(self, failure: SourceFailed, after: float | None = None) -> None:
         self.failure, self.after = failure, after
         self.failure.transient = True
-        self.progressed = False
+        self.progressed, self.slow = False, False
         super().__init__()
 
 
@@ -161,7 +163,7 @@ class Http:
             try:
                 self._download_once(url, path, what, token, watch)
             except _Again as again:
-                again.progressed = size_of(path) > furthest
+                again.progressed = size_of(path) > furthest and not again.slow
                 furthest = max(furthest, size_of(path))
                 raise
 
@@ -238,8 +240,13 @@ class Http:
     def _chunks(self, response: httpx.Response, what: str) -> Iterator[bytes]:
         """The answer, unpacked piece by piece, as long as it keeps to the limits."""
         wire = unpacked = 0
+        since, before = time.monotonic(), 0
         for chunk in response.iter_bytes():
             self._check_deadline()
+            if time.monotonic() - since >= RATE_WINDOW:
+                if response.num_bytes_downloaded - before < LEAST_BYTES:
+                    raise _too_slow(what)
+                since, before = time.monotonic(), response.num_bytes_downloaded
             came, wire = response.num_bytes_downloaded - wire, response.num_bytes_downloaded
             unpacked += len(chunk)
             refuse_expansion(wire, unpacked, what)
@@ -275,6 +282,14 @@ class Http:
                 if encoded:  # ranges count packed bytes, so what was unpacked so far is of no use
                     file.truncate(0)
                 raise
+
+
+def _too_slow(what: str) -> _Again:
+    again = _Again(
+        SourceFailed(f"{what}: less than {LEAST_BYTES >> 10} KiB came in {RATE_WINDOW:g} s; is it overloaded?")
+    )
+    again.slow = True
+    return again
 
 
 def backoff(attempt: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import pytest
 from sqlalchemy import URL, text
 from sqlalchemy.exc import DBAPIError
 
-from spinney.connectors.database import Database, address_below, as_text, bound_moment, checked_address, failed
+from spinney.connectors.database import (
+    Database,
+    address_below,
+    as_text,
+    bound_moment,
+    checked_address,
+    failed,
+)
 from spinney.errors import SourceFailed
 
 
@@ -24,14 +32,54 @@ def test_an_unreachable_database_is_named_without_its_password(monkeypatch: pyte
     monkeypatch.setenv("HIS_PASSWORD", "s3cret")
     with pytest.raises(SourceFailed, match=r"127\.0\.0\.1:1/his can't be reached: .*refused") as caught:
         reach("postgresql+psycopg://reader@127.0.0.1:1/his", password_env="HIS_PASSWORD")
+    assert caught.value.transient, "it may be back in a while"
     assert "s3cret" not in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_an_unknown_database_is_named(postgres_server: URL) -> None:
     assert reach(postgres_server.render_as_string()) == "1"
-    with pytest.raises(SourceFailed, match='database "nosuch" does not exist'):
+    with pytest.raises(SourceFailed, match='database "nosuch" does not exist') as caught:
         reach(postgres_server.set(database="nosuch").render_as_string())
+    assert not caught.value.transient
+
+
+def test_a_connection_that_the_server_ends_is_made_again(postgres_server: URL) -> None:
+    database = Database(postgres_server.render_as_string())
+    with database.connected() as connection, database.connected() as other:
+        one = connection.execute(text("SELECT pg_backend_pid()")).scalar()
+        other.execute(text("SELECT pg_terminate_backend(:one)"), {"one": one})
+        with pytest.raises(DBAPIError) as caught:
+            connection.execute(text("SELECT 1"))
+    told = failed("query for Observation", caught.value)
+    assert (str(told).partition(";")[0], told.transient) == (
+        "query for Observation: the database is busy or away (SQLSTATE 57P01)",
+        True,
+    )
+
+
+def test_a_file_that_somebody_writes_is_asked_again(tmp_path: Path) -> None:
+    path = tmp_path / "his.db"
+    with sqlite3.connect(path, isolation_level=None) as other:
+        other.execute("CREATE TABLE visits (patient TEXT)")
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(SourceFailed, match="busy or away") as caught:
+            reach(f"sqlite:///{path}?timeout=0.1")
+        other.execute("ROLLBACK")
+    other.close()
+    assert caught.value.transient
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        pymysql.err.OperationalError(2013, "Lost connection to MySQL server during query"),
+        pymysql.err.OperationalError(1213, "Deadlock found when trying to get lock"),
+        pymssql.OperationalError(1205, b"Transaction was deadlocked"),
+    ],
+)
+def test_what_a_driver_calls_a_lock_or_a_broken_line_heals(cause: Exception) -> None:
+    assert failed("query for Observation", DBAPIError("SELECT", {}, cause)).transient
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])

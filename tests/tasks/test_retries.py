@@ -12,7 +12,7 @@ from prefect.tasks import Task
 
 from spinney import tasks
 from spinney.errors import CohortRejected, SourceFailed
-from spinney.tasks.retries import TRANSIENT, is_transient
+from spinney.tasks.retries import TRANSIENT, is_transient, through_the_night
 
 
 class Busy(SourceFailed):
@@ -64,7 +64,16 @@ def test_every_task_lets_no_library_speak_about_patients(name: str):
 def test_only_tasks_that_talk_to_a_hospital_s_servers_are_retried():
     assert {name for name, task in EVERY_TASK.items() if task.retries} == {
         "cohort.pull_cohort",
+        "round.register_model",
         "scores.pull_open_rows",
         "scores.write_to_fhir",
         "scores.write_to_table",
     }
+
+
+def test_a_source_is_asked_again_as_long_as_its_site_would_be_in_time():
+    told = through_the_night(60)
+    assert told["retry_delay_seconds"][:4] == [10, 20, 40, 80]
+    assert 60 * 40 < sum(told["retry_delay_seconds"]) <= 60 * 48
+    assert told["retries"] == len(told["retry_delay_seconds"])
+    assert through_the_night(0.05) == {"retries": 0, "retry_delay_seconds": None}

@@ -5,7 +5,12 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -16,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from spinney.connectors.fhir.http import LONGEST_RETRY_AFTER
+from spinney.connectors.fhir.http import LONGEST_RETRY_AFTER, Http
 from spinney.connectors.sources import Wanted
 from spinney.errors import SourceFailed
 from tests.connectors.fhir.rest import Puller, patient
@@ -127,3 +132,38 @@ def test_no_address_and_no_header_is_logged(server: FhirTraps, pull: Puller, cap
     caplog.set_level(logging.DEBUG)
     pull(server)
     assert caplog.records == []
+
+
+class Dripping(BaseHTTPRequestHandler):
+    """Sends a byte at a time, and never comes to an end."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_server_that_drips_holds_no_pull(dripping: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spinney.connectors.fhir.http.RATE_WINDOW", 0.2)
+    with Http(attempts=2, sleep=lambda _: None) as http:
+        for ask in (
+            lambda: http.json(dripping, "metadata"),
+            lambda: http.download(dripping, tmp_path / "Patient.ndjson", "Patient", token=False, watch=lambda _: None),
+        ):
+            with pytest.raises(SourceFailed, match=r"less than 60 KiB came in 0\.2 s") as caught:
+                ask()
+            assert caught.value.transient

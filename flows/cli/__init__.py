@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": ("demo", "Make up hospitals, and let them run a night."),
     "doctor": ("doctor", "Look at everything that a night needs, and say what to do."),
     "down": ("up", "End the world that `spinney up` keeps running."),
+    "house": ("house", "Look after everything that this house keeps."),
     "keys": ("keys", "Make, show and rotate this house's signing key."),
     "model": ("model", "List, compare, promote, roll back and export this site's models."),
     "predict": ("predict", "Score the rows of a file with a model of this site."),

@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo data": ("spinney demo data --sites 20 --patients 5000 --out tables",),
     "demo night": ("spinney demo night", "spinney demo night --night 2 --json"),
     "down": ("spinney down",),
+    "house verify": ("spinney house verify --site site.yaml", "spinney house verify --home home --json"),
     "keys new": ("spinney keys new --home home",),
     "keys rotate": ("spinney keys rotate --site site.yaml -o rotation.json",),
     "keys show": ("spinney keys show --home home", "spinney keys show --home home --json"),

@@ -2,4 +2,5 @@
 
 findings    what can be seen on this machine: Python, packages, home, keys, disk, clock
 reach       what has to be reached: Prefect, exchange, data, registry
+verify      everything that the house keeps, read as a whole
 """

@@ -71,12 +71,12 @@ def pools(asked: argparse.Namespace) -> Iterator[tuple[str, Pool]]:
     yield "made up", Pool(study, cohorts["site00"])
 
 
-def ours(pool: Pool, floor: int) -> Exporter:
-    """As a house exports: grown and recounted with at least so many patients in a leaf, on the study's grid."""
-    settings = ForestSettings(trees=TREES, min_samples_leaf=floor)
+def ours(pool: Pool, fixed: int | None) -> Exporter:
+    """As a house lends: grown and recounted with so many patients in a leaf (None: the root of all), where cuts are."""
 
     def export(X: Matrix, y: Labels, seed: int) -> Forest:
-        patients = np.arange(len(y))
+        patients, floor = np.arange(len(y)), fixed or round(float(np.sqrt(len(y))))
+        settings = ForestSettings(trees=TREES, min_samples_leaf=floor)
         rounding = rounding_of(pool.study, pool.cohort)
         X = rounding.snapped(X)
         grown = grow(X, y, patients, settings, seed)
@@ -130,6 +130,7 @@ def _from_xgboost(root: Mapping[str, object], start: float) -> Forest:
 def releases(pool: Pool) -> dict[str, Exporter]:
     """Ours at every floor, then the others."""
     found = {f"ours, leaf of {floor}": ours(pool, floor) for floor in FLOORS}
+    found["ours, leaf of the root"] = ours(pool, None)
     found["scikit-learn"] = plain
     if find_spec("xgboost"):
         found["XGBoost forest"] = boosted
@@ -150,13 +151,16 @@ def measure(asked: argparse.Namespace) -> Measured:
             print(f"{name}: {release}", file=sys.stderr, flush=True)
             found = _membership(exporter, X, y, asked)
             members.append([name, release, *(_both(one) for one in found.values())])
-            more = _others(exporter, X, y, asked)
-            others.append([name, release, *more.values()])
             figures += _figures(f"{name}/{release}", found)
-        vectors += _vectors(name, pool, asked)
+            if not asked.membership:
+                others.append([name, release, *_others(exporter, X, y, asked).values()])
+        if not asked.membership:
+            vectors += _vectors(name, pool, asked)
     told = [
         "Who was there? Area under the curve, and true positives at one false one of a hundred (95 % intervals):",
         table(["data", "release", "every tree", "mean vote", "threshold", "null"], members),
+    ]
+    more = [
         "Who came, and what is the value that is not known? Joiners: area under the curve after so many nights, "
         "and its null. Values: of a hundred unknown ones, one at a time or a third of all, more than of "
         "patients who were not there.",
@@ -166,7 +170,7 @@ def measure(asked: argparse.Namespace) -> Measured:
     ]
     missing = [] if asked.data else ["SA heart and Pima: name their folder with --data"]
     missing += [] if find_spec("xgboost") else ["XGBoost forests: xgboost is not installed"]
-    return Measured(figures, "\n\n".join(told), missing)
+    return Measured(figures, "\n\n".join(told if asked.membership else [*told, *more]), missing)
 
 
 def _membership(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace) -> dict[str, AttackResult]:
@@ -241,6 +245,7 @@ def _told(value: Value, form: str = ".3f") -> str:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", action="append", help="one of the data sets; may be repeated")
+    parser.add_argument("--membership", action="store_true", help="who was there, and no attack that takes longer")
     parser.add_argument("--forests", type=int, default=128, help="shadow forests, the releases among them")
 
 

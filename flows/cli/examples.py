@@ -45,6 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "predict": ("spinney predict patients.csv --model readmission@champion -o scores.csv",),
     "site approve": ("spinney site approve readmission --by officer",),
     "site approve-roster": ("spinney site approve-roster", "spinney site approve-roster --study readmission"),
+    "site attack": ("spinney site attack study.yaml", "spinney site attack study.yaml --seconds 600 --json"),
     "site catalogue": ("spinney site catalogue -o catalogue.jsonld",),
     "site check": ("spinney site check study.yaml", "spinney site check study.yaml --sample 90d --json"),
     "site deploy": ("spinney site deploy",),

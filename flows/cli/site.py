@@ -111,6 +111,25 @@ def check(study_file: Path, site_file: Path, sample: str | None, as_json: bool) 
         raise looked.refused
 
 
+@site.command(short_help="Attack the trees that this site would lend; send nothing.")
+@click.argument("study_file", metavar="STUDY", type=click.Path(path_type=Path))
+@site_option
+@click.option("--seconds", default=120.0, show_default=True, help="No shadow forest is begun after so long.")
+@json_option
+def attack(study_file: Path, site_file: Path, seconds: float, as_json: bool) -> None:
+    """Say what this site's trees would tell somebody who asks whether a patient trained them.
+
+    Looks at the newest cohort in the vault that has passed its checks; nothing is sent. Who trains is told from those
+    who are kept aside, by as many shadow forests as the time allows. An advantage is twice the area above one half.
+    """
+    from spinney.configuration.site import read_site
+    from spinney.configuration.study_file import read_study
+    from spinney.flows.cli.site_attack import attack_own_trees
+
+    told = attack_own_trees(read_study(study_file), read_site(site_file), seconds)
+    click.echo(json.dumps(told.data) if as_json else "\n".join(told.lines))
+
+
 def _sampled(study: Study, sample: str, now: datetime) -> Study:
     from spinney.errors import StudyInvalid
 

@@ -58,13 +58,14 @@ def grow_shadows(
     seed: int = 0,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Shadows:
-    """Forests on random halves of the patients, as many as `go_on` allows; at least four."""
+    """Forests on random halves of the patients and on the other halves, as many as `go_on` allows; at least four."""
     inside, told = [], []
     for number in range(forests):
         if number >= 4 and not go_on():
             break
         half = np.zeros(len(y), dtype=bool)
-        half[np.random.default_rng([seed, number]).permutation(len(y))[: len(y) // 2]] = True
+        half[np.random.default_rng([seed, number - number % 2]).permutation(len(y))[: len(y) // 2]] = True
+        half ^= bool(number % 2)  # the other half: so everybody is in as many forests as out
         forest = exporter(X[half], y[half], 1 + number + 1_000_003 * seed)
         inside.append(half)
         told.append(evidence(forest, X, y, look))

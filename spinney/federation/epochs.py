@@ -38,7 +38,7 @@ class EpochSite(FillingSite):
     """Come back on a night of an epoch that is open, and lend again what was lent when it opened."""
 
     later_steps = frozenset({"resume", "lend"})
-    kept: ClassVar[tuple[str, ...]] = (HOLDS, LENT, "means", "told-", "finished", "verdict-", "parcel-")
+    kept: ClassVar[tuple[str, ...]] = (HOLDS, LENT, "means", "told-", "finished", "verdict-", "parcel-", "attacked")
     """Beginnings of the names in a round's memory that stay until the epoch ends."""
 
     def answer(self, step: str, order: Message) -> Message:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.attacks.own_release import SECONDS
 from spinney.choice import metrics
 from spinney.choice.choose import outcome_of
 from spinney.choice.personalise import NO_TREES, Candidate, Chooser, LinearCandidate, Pool, Rules
 from spinney.choice.validate import folds_of, way_of
 from spinney.errors import Declined, Refused, TreeRefused
 from spinney.federation.epochs import LENT, EpochSite
+from spinney.federation.lending import TOO_FEW, WITHHELD, attacked
 from spinney.federation.messages import (
     CheckOrder,
     Description,
@@ -116,13 +118,35 @@ class ForestSite(EpochSite):
         """A forest that may leave, if one may; beside it one for home where that has another floor."""
         house = self.house
         house.recall("key")
-        at_home = house.study.privacy.smallest_leaf
-        if house.resumes or self.lent_leaf <= at_home:
-            return self._keep("forest", "unseen", *self._grown(house.name, at_home))
-        self._keep("home-forest", "home-unseen", *self._grown(house.name, at_home))
-        if self.may_lend:
-            return self._keep("forest", "unseen", *self._grown(f"{house.name}/lent", self.lent_leaf))
-        return self._keep("forest", "unseen", leaves_only(0), np.zeros((len(self.training), 0), dtype=bool))
+        nothing = leaves_only(0), np.zeros((len(self.training), 0), dtype=bool)
+        lent = mine = self._grown(house.name, house.study.privacy.smallest_leaf)
+        if not house.resumes:
+            if self.lent_leaf > house.study.privacy.smallest_leaf:
+                lent = self._grown(f"{house.name}/lent", self.lent_leaf) if self.may_lend else nothing
+            if self._tells_too_much(lent[0]):
+                lent = nothing
+        if lent is not mine:
+            self._keep("home-forest", "home-unseen", *mine)
+        return self._keep("forest", "unseen", *lent)
+
+    def _tells_too_much(self, lent: Forest) -> bool:
+        """Attack it, where the study asks for that: once in an epoch, before anything is sealed."""
+        house, largest = self.house, self.house.study.privacy.largest_advantage
+        if largest is None or not len(lent):
+            return False
+        found = attacked(
+            house.study,
+            house.cohort,
+            self.lent_leaf,
+            lent,
+            jobs=house.jobs,
+            spread=house.spread,
+            go_on=house.budget(SECONDS),
+        )
+        too_much = found is not None and found.above(largest)
+        said = TOO_FEW if found is None else found.words
+        house.memory["attacked"] = WITHHELD.format(said, largest) if too_much else said
+        return too_much
 
     def _keep(self, forest: str, unseen: str, trees: Forest, left_out: NDArray[np.bool_]) -> bytes:
         self.house.memory[forest] = packed = codec.pack_forest(trees, self.rounding)
@@ -240,11 +264,13 @@ class ForestSite(EpochSite):
         pool = self.pool(order.manifest, lent)
         candidates, rules = self.candidates(pool, order)
         outcome = outcome_of(Chooser(house.study, house.cohort, pool, candidates, rules, house.incumbent))
-        house.outcome = replace(outcome, map=order.map)
+        told = tuple(filter(None, [house.memory.get("attacked")]))
+        decision = replace(outcome.decision, notes=(*outcome.decision.notes, *told))
+        house.outcome = replace(outcome, map=order.map, decision=decision)
         if not house.study.privacy.share_metrics or house.resumes:
             return Done({})
-        told = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
-        return Done({name: value for name, value in told.items() if np.isfinite(value)})
+        figures = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
+        return Done({name: value for name, value in figures.items() if np.isfinite(value)})
 
     def check_weighed(self, order: Weights) -> None:
         """Refused if a weight is of a tree that an algorithm's site knows nothing of; here all trees may vote."""

@@ -162,9 +162,14 @@ def _risks(study: Study, attacks: AttackFigures | None) -> list[Element]:
     rows = [
         (
             "a tree tells who was among the patients that grew it, or a value of one of them",
-            f"at least {privacy.smallest_leaf} distinct patients in every leaf, recounted after rounding; thresholds "
-            f"only at the study's cuts, probabilities rounded to {privacy.probability_precision:g}; no counts, "
-            "no differential privacy",
+            f"at least {study.lent_leaf} distinct patients in every leaf that is lent, recounted; "
+            + (
+                f"each house attacks its own trees and lends none above an advantage of {privacy.largest_advantage:g}; "
+                if privacy.largest_advantage
+                else ""
+            )
+            + f"thresholds only at the study's cuts, probabilities rounded to {privacy.probability_precision:g}; "
+            "no counts, no differential privacy",
         ),
         ("counts per tree tell about a house's patients", SUMS[privacy.secure_sum]),
         (

@@ -200,6 +200,14 @@ class Privacy(Settings):
         "is run as published. A site with too few training patients for two such leaves (64 at 20) lends nothing; it "
         "scores, sums and uses. A site may ask for more in site.yaml.",
     )
+    largest_advantage: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="When an epoch opens, a site attacks the trees that it is about to lend, with 200 patients of its "
+        "own or more who have not trained them, and lends none if the attack beats guessing (2 AUC - 1) by more than "
+        "this beyond doubt. Empty: no attack.",
+    )
     probability_precision: float = Field(0.01, ge=0.001, le=0.25, description="Leaf probabilities are rounded to this.")
     weight_precision: float = Field(0.01, ge=0.001, le=0.25, description="Tree weights are rounded to this.")
     rows_precision: int = Field(10, ge=1, description="A site's number of rows is rounded to this.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -54,6 +55,14 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(import_module(f"{__name__}.{self.lazy[name][0]}"), name)
         return with_examples(command, name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if near := get_close_matches(args[0], self.lazy, n=2):
+                ctx.fail(f"{error.message} Did you mean {' or '.join(near)}?")
+            raise
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -51,6 +51,14 @@ def init(output: Path, name: str, home: str, exchange: str, study: Path, by: str
     click.echo("Next: spinney coordinator invite SITE")
 
 
+@coordinator.command(short_help="Print the JSON schema for editors.")
+def schema() -> None:
+    """Print the JSON schema of coordinator.yaml, for editors that complete and check YAML."""
+    from spinney.configuration.house import CoordinatorSettings
+
+    click.echo(json.dumps(CoordinatorSettings.model_json_schema(), indent=2))
+
+
 @coordinator.command(short_help="Pin a study, new or changed.")
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @coordinator_option

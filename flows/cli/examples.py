@@ -27,6 +27,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "coordinator invite": ("spinney coordinator invite ash -o invite-ash.json",),
     "coordinator roster": ("spinney coordinator roster", "spinney coordinator roster --json"),
     "coordinator rotate": ("spinney coordinator rotate rotation.json",),
+    "coordinator schema": ("spinney coordinator schema > coordinator.schema.json",),
     "coordinator serve": ("spinney coordinator serve",),
     "demo data": ("spinney demo data --sites 20 --patients 5000 --out tables",),
     "demo night": ("spinney demo night", "spinney demo night --night 2 --json"),
@@ -55,6 +56,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "spinney site init --name ash --kind sql --url postgresql+psycopg://reader@db/his --secret-env HIS_PASSWORD",
     ),
     "site join": ("spinney site join invite-ash.json -o joining-ash.json",),
+    "site schema": ("spinney site schema > site.schema.json",),
     "site serve": ("spinney site serve",),
     "site studies": ("spinney site studies", "spinney site studies --json"),
     "study check": ("spinney study check study.yaml", "spinney study check study.yaml --json"),
@@ -66,7 +68,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "study pin": ("spinney study pin study.yaml",),
     "study schema": ("spinney study schema > study.schema.json",),
-    "up": ("spinney up", "spinney up --out demo --json"),
+    "up": ("spinney up", "spinney up --out demo --json --yes"),
 }
 
 

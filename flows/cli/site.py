@@ -175,6 +175,14 @@ def forget(site_file: Path, older_than: str, as_json: bool) -> None:
         click.echo(f"{study}: a pull is running, so its cohorts were left alone; try again later", err=True)
 
 
+@site.command(short_help="Print the JSON schema for editors.")
+def schema() -> None:
+    """Print the JSON schema of site.yaml, for editors that complete and check YAML."""
+    from spinney.configuration.site import SiteSettings
+
+    click.echo(json.dumps(SiteSettings.model_json_schema(), indent=2))
+
+
 @site.command("catalogue", short_help="Describe this site's cohorts for a data catalogue.")
 @site_option
 @click.option(

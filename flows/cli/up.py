@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from spinney.flows.cli.options import yes_option
+
 folder_option = click.option(
     "--out", type=click.Path(path_type=Path), default="demo", show_default=True, help="Folder of the made-up world."
 )
@@ -15,14 +17,20 @@ folder_option = click.option(
 @click.command(short_help="Keep the demo's world running, to click through it.")
 @folder_option
 @click.option("--json", "as_json", is_flag=True, help="Answer as JSON.")
-def up(out: Path, as_json: bool) -> None:
+@yes_option
+@click.pass_context
+def up(ctx: click.Context, out: Path, as_json: bool, yes: bool) -> None:
     """Keep the made-up world running: Prefect's UI, all houses' flows on their schedule, a hospital's MLflow.
 
-    Run it twice and you see the same world. `spinney down` ends everything.
+    Run it twice and you see the same world. Before it makes one in a folder that you name, it asks.
+    `spinney down` ends everything.
     """
     from spinney.flows.demo import kept
     from spinney.flows.demo.setting import World
 
+    chosen = ctx.get_parameter_source("out") is not click.core.ParameterSource.DEFAULT
+    if chosen and not (yes or out.exists()):
+        click.confirm(f"{out} is not there. Make a new world in it?", abort=True, err=True)
     told = kept.keep_up(World(out.resolve()), lambda words: click.echo(words, err=True))
     if as_json:
         click.echo(json.dumps(told, indent=2))

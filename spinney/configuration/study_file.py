@@ -21,6 +21,12 @@ from spinney.study.study import Study
 LARGEST_FILE = 5_000_000
 WIDTH = 100
 
+MADE_BY = {  # what to do where a file of these settings is not there
+    "SiteSettings": "make one: spinney site init; or name yours: --site FILE",
+    "CoordinatorSettings": "make one: spinney coordinator init; or name yours: --coordinator FILE",
+    "Study": "is that its name? From tables: spinney study infer TABLES --label NAME -o study.yaml",
+}
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -87,7 +93,7 @@ def _line(lines: Mapping[Place, int], place: Place) -> int:
 
 def read_settings(path: str | Path, model: type[Model]) -> Model:
     """Any pydantic model from a YAML file; mistakes read like `study.yaml:14 features[3].range: needs a number`."""
-    document = _parsed(_text(path))
+    document = _parsed(_text(path, model))
     mistakes = document.mistakes
     if document.data is None:
         raise _invalid(path, mistakes or [(1, "the file is empty")])
@@ -123,12 +129,13 @@ def write_study(study: Study, path: str | Path, notes: Sequence[str] = ()) -> No
         raise StudyInvalid([f"{path}: cannot be written ({error.strerror})"]) from None
 
 
-def _text(path: str | Path) -> str:
+def _text(path: str | Path, model: type[BaseModel] = Study) -> str:
     try:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        raise StudyInvalid([f"{path}: cannot be read ({error.strerror})"]) from None
+        advice = MADE_BY.get(model.__name__, "") if isinstance(error, FileNotFoundError) else ""
+        raise StudyInvalid([f"{path}: cannot be read ({error.strerror})" + (f"; {advice}" if advice else "")]) from None
     if len(content) > LARGEST_FILE:
         raise StudyInvalid([f"{path}: larger than {LARGEST_FILE // 1_000_000} MB, so this is no settings file"])
     try:

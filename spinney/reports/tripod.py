@@ -71,7 +71,7 @@ def _methods(study: Study, lineage: Lineage, evidence: Evidence) -> list[tuple[s
         ("12a", "how data were used", f"{_split(study)}; all rows of a patient are in one part"),
         ("12b", "predictors: form and scaling", "scaled by the study's ranges, cut where the study says"),
         ("12c", "type of model and its building", f"{study.algorithm.name}: {forest.trees} trees per site, at most "
-         f"{forest.max_depth} deep, at least {study.privacy.smallest_leaf} patients in a leaf that travels"),
+         f"{forest.max_depth} deep, at least {study.lent_leaf} patients in a leaf that is lent"),
         ("12d", "differences between hospitals", "every site chooses, calibrates and tests on its own patients"),
         ("12e", "measures of performance", "AUROC, AUPRC, Brier score, MCC with intervals over patients; calibration"),
         ("12f", "updating", "anew every night; a candidate replaces the champion unless it is worse beyond noise"),

@@ -34,7 +34,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def there(world: World) -> dict[str, Any]:
-    answer = spinney("up", "--out", world.folder, "--json")
+    answer = spinney("up", "--out", world.folder, "--json", "--yes")
     assert answer.returncode == 0, answer.stderr
     told: dict[str, Any] = json.loads(answer.stdout)
     return told

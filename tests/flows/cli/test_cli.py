@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 from rich.console import Console
 
 from spinney.errors import StudyInvalid
 from spinney.flows.cli import main
+from tests.places import ROOT
 
 ESCAPE = "\x1b["
 STUDY = "name: heart\nfeatures:\n  - {name: smoker, kind: binary}\nlabel: {name: died}\n"
@@ -76,3 +79,42 @@ def test_no_color_is_respected(monkeypatch):
     assert CliRunner().invoke(main, ["painted"], color=True).output == "\x1b[31mred\x1b[0m\n"
     monkeypatch.setenv("NO_COLOR", "1")
     assert CliRunner().invoke(main, ["painted"], color=True).output == "red\n"
+
+
+def test_a_command_that_is_nearly_right_is_named():
+    answer = CliRunner().invoke(main, ["simulat"])
+    assert answer.exit_code == 2
+    assert "Did you mean simulate?" in answer.stderr
+    assert "Did you mean" not in CliRunner().invoke(main, ["xyzzy"]).stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "advice"),
+    [
+        (["model", "list"], "site.yaml: cannot be read (No such file or directory); make one: spinney site init"),
+        (
+            ["coordinator", "roster"],
+            "coordinator.yaml: cannot be read (No such file or directory); make one: spinney coord",
+        ),
+        (["study", "check", "study.yaml"], "is that its name? From tables: spinney study infer TABLES --label NAME"),
+    ],
+)
+def test_a_file_that_is_not_there_is_made_by_a_command_that_is(asked, advice, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(main, asked)
+    assert answer.exit_code == 2
+    assert advice in answer.stderr
+
+
+@pytest.mark.parametrize("house", ["site", "coordinator"])
+def test_the_schema_of_a_house_s_file_knows_every_key_of_the_example(house):
+    schema = json.loads(CliRunner().invoke(main, [house, "schema"]).stdout)
+    example = yaml.safe_load((ROOT / f"deployments/examples/{house}.yaml").read_text(encoding="utf-8"))
+    assert set(example) <= set(schema["properties"])
+
+
+def test_up_asks_before_it_makes_a_world_in_a_folder_that_is_named(tmp_path):
+    answer = CliRunner().invoke(main, ["up", "--out", str(tmp_path / "typo")], input="n\n")
+    assert answer.exit_code == 1
+    assert "typo is not there. Make a new world in it?" in answer.stderr
+    assert not (tmp_path / "typo").exists()

@@ -18,7 +18,7 @@ from spinney.flows.cli import main
 from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit, exported
 from spinney.reports.evidence import packed
-from tests.federations import breast_village
+from tests.federations import breast_study, breast_village
 from tests.nights import others
 
 PERMIT = {"reference": "EK 17/2031", "granted_by": "the ethics committee", "expires": "2131-03-31"}
@@ -97,7 +97,7 @@ def test_the_impact_assessment_is_filled_from_the_study(pack: dict[str, str]) ->
     assert "purpose Spare &lt;b&gt;biopsies&lt;/b&gt;." in told  # escaped: no study writes into a page
     assert "legal basis To be filled in by this house: the legal basis" in told
     assert "until the permit ends on 2131-03-31" in told
-    assert "at least 5 distinct patients in every leaf" in told
+    assert f"at least {breast_study().lent_leaf} distinct patients in every leaf that is lent" in told
     assert "To be filled in by this house: the opinion of the data-protection officer." in told
     assert "figures of attacks: python -m benchmarks.privacy" in told
 

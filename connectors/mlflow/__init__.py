@@ -248,7 +248,9 @@ class Registry:
         if version is None:
             with room_in(self.folder):
                 files = _written(_emptied(self.folder / "work"), model, lineage, evidence, precision)
-                self.store.create(name, files, lineage.tags(), figures, {one.run for one in known})
+                called = f"{lineage.study}, round {lineage.round}, {lineage.site}"
+                said, done = "\n\n".join(evidence.get("answers", ())), {one.run for one in known}
+                self.store.create(name, files, lineage.tags(), figures, done, called, said)
             shutil.rmtree(files.parent)
             known = self.store.versions(name)
             version = next(one for one in known if one.said("key") == lineage.key)

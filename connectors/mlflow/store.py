@@ -194,11 +194,21 @@ class ModelStore:
 
     @explained
     def create(
-        self, name: str, files: Path, tags: Mapping[str, str], figures: Mapping[str, float], finished: Collection[str]
+        self,
+        name: str,
+        files: Path,
+        tags: Mapping[str, str],
+        figures: Mapping[str, float],
+        finished: Collection[str],
+        called: str = "",
+        said: str = "",
     ) -> None:
-        """Keep a folder of files, one of them `model`, as a new version. `finished`: runs that have one."""
+        """Keep a folder of files, one of them `model`, as a new version. `finished`: runs that have one.
+
+        `called` is the run's name, and `said` what people read of the version first.
+        """
         self._forget_unfinished(name, tags[KEY], finished)
-        run = self.client.create_run(self._experiment(name), tags={KEY: tags[KEY]})
+        run = self.client.create_run(self._experiment(name), tags=dict(tags), run_name=called or None)
         self.client.log_artifacts(run.info.run_id, str(files))
         self._log(run.info.run_id, figures)
         if self._artifacts is not None:  # a version must not outlive its files in a power cut
@@ -207,7 +217,7 @@ class ModelStore:
         self.client.set_terminated(run.info.run_id)
         self._ensure_registered(name)
         source = f"{run.info.artifact_uri}/{MODEL}"
-        self.client.create_model_version(name, source, run.info.run_id, tags=dict(tags))
+        self.client.create_model_version(name, source, run.info.run_id, tags=dict(tags), description=said or None)
 
     @contextmanager
     def files(self, version: Version, path: str) -> Iterator[Path]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney.choice.answers import better, trusted
 from spinney.choice.personalise import Outcome
 
 
@@ -15,6 +16,7 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
     """For JSON: numbers that are none are null."""
     decision, linear = outcome.decision, outcome.model.linear_
     return {
+        "answers": [better(outcome).line, trusted(outcome).line],
         "rows": outcome.rows,
         "patients": outcome.patients,
         "positives": outcome.positives,

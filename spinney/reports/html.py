@@ -17,6 +17,8 @@ h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; border-bottom: 2px solid #1b2733
 h3 { font-size: 1rem; margin: 1.5rem 0 .3rem; }
 p, ul { max-width: 46rem; }
 ul { padding-left: 1.2rem; }
+.answers { list-style: none; margin: 1rem 0; padding: .6rem .9rem; border: 2px solid #1b2733; border-radius: .3rem; }
+.answers li { margin: .15rem 0; }
 .where { color: #44525f; margin: .2rem 0 1rem; }
 .lead { font-size: 1.15rem; border-left: .3rem solid #0b5c8a; padding: .2rem 0 .2rem 1rem; margin: 1rem 0; }
 .lead.warn { border-left-style: double; border-left-width: .5rem; border-color: #8a2b08; }

@@ -15,7 +15,7 @@ from spinney.rows.plane import site_map
 
 def round_page(facts: RoundFacts) -> str:
     """The whole page."""
-    where = f"{facts.study.name} · round {facts.round} · {moment(facts.at)} · coordinator {facts.coordinator}"
+    where = f"{facts.study.name} · round {facts.round} · {moment(facts.at)} · as {facts.coordinator} saw it"
     lead = el("p", " ".join(round_ended(facts)), class_="lead warn" if facts.void else "lead")
     words = "Made from what the sites told the coordinator; their models and their patients are not known to it."
     footer = el("footer", el("p", f"{words} Study digest {facts.study.digest[:16]}."))
@@ -39,7 +39,7 @@ def _sites(facts: RoundFacts) -> Element:
         fate = f"left out: {facts.absent[site]}" if site in facts.absent else "took part"
         features = f"{int(told.present.sum())} of {len(told.present)}" if told else ""
         rows.append([site, fate, letters.get(site, ""), f"{told.rows:,}" if told else "", features])
-    head = ["Site", "Part", "Cluster", "Rows (rounded)", "Columns"]
+    head = ["Site", "Part", "Cluster", "Training rows (rounded)", "Columns"]
     return section("Who took part, and who did not", table(head, rows, "Sites of the round", (3, 4)))
 
 

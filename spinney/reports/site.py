@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element
 from spinney.choice.curves import Curve
 from spinney.choice.personalise import Outcome
 from spinney.reports import svg as svg
+from spinney.reports.answers import answers_list, night_answers
 from spinney.reports.data import attrition_section, letters_section, quality_section
 from spinney.reports.facts import NightFacts
 from spinney.reports.html import bullets, el, figure, moment, page, section, table, tiles
@@ -20,6 +21,7 @@ from spinney.reports.words import (
     metric,
     night_figures,
     odds_rows,
+    over_local,
     signed,
     told,
 )
@@ -34,9 +36,12 @@ def site_page(facts: NightFacts) -> str:
     where = f"{facts.study.name} · {which} · {moment(facts.at)}"
     warn = facts.outcome is None or facts.outcome.decision.question is not None
     lead = el("p", " ".join(decision_words(facts)), class_="lead warn" if warn else "lead")
+    answers = answers_list(night_answers(facts))
     footer = el("footer", el("p", f"{NO_PATIENT} Study digest {facts.study.digest[:16]}."))
     title = f"The night at {facts.site}"
-    return page(title, el("p", where, class_="where"), lead, tiles(night_figures(facts)), *_sections(facts), footer)
+    return page(
+        title, el("p", where, class_="where"), answers, lead, tiles(night_figures(facts)), *_sections(facts), footer
+    )
 
 
 def _sections(facts: NightFacts) -> Iterator[Element]:
@@ -95,7 +100,7 @@ def _comparisons(outcome: Outcome) -> Iterator[Element]:
         better = "lower is better" if name in LOWER_IS_BETTER else "higher is better"
         alt = f"{metric(name)}, {better}: " + "; ".join(f"{label} {told(one)}" for label, one in rows.items())
         gain = outcome.gain.get(name)
-        caption = f"{metric(name)}, {better}." + (f" Gain over local: {told(gain, 3, '+')}." if gain else "")
+        caption = f"{metric(name)}, {better}." + (f" {over_local(name, gain)}." if gain else "")
         yield figure(svg.draw_intervals(alt, rows, low, high), caption)
 
 

@@ -9,6 +9,7 @@ from spinney.choice.metrics import Figure
 from spinney.choice.personalise import DEFAULT_REASON, Outcome
 from spinney.connectors.great_expectations.quality import RuleResult
 from spinney.house.audit import Line
+from spinney.reports.answers import answers_markdown, night_answers
 from spinney.reports.facts import NightFacts, RoundFacts, of_round, steps_in
 from spinney.reports.html import size
 from spinney.rows.floors import FEWEST, few
@@ -62,6 +63,15 @@ def told(figure: Figure | None, digits: int = 2, sign: str = "") -> str:
     if not (math.isfinite(figure.low) and math.isfinite(figure.high)):
         return value
     return f"{value} ({figure.low:{sign}.{digits}f} to {figure.high:{sign}.{digits}f})"
+
+
+def over_local(name: str, difference: Figure) -> str:
+    """Chosen less local, so that better is better whichever way the figure counts."""
+    gain = difference
+    if name in LOWER_IS_BETTER:
+        gain = Figure(-difference.value, -difference.high, -difference.low)
+    word = "better" if gain.value > 0 else "worse" if gain.value < 0 else "as good"
+    return f"{word[:1].upper()}{word[1:]} than local by {told(gain, 3, '+')}" if gain.value else "As good as local"
 
 
 def decision_words(facts: NightFacts) -> tuple[str, str]:
@@ -122,8 +132,8 @@ def night_figures(facts: NightFacts) -> list[tuple[str, str]]:
         pairs.append((f"{foreign:.0%}", "of the vote comes from other sites' trees"))
         pairs.append((f"{outcome.patients:,}", f"patients, {outcome.rows:,} rows"))
     if facts.quality is not None:
-        failed = len(facts.quality.failures("critical")) + len(facts.quality.failures("warning"))
-        pairs.append((f"{failed} of {len(facts.quality.results)}", "quality rules not kept"))
+        failed, every = len(facts.quality.failures("critical")) + len(facts.quality.failures("warning")), facts.quality
+        pairs.append((f"{len(every.results) - failed} of {len(every.results)}", "quality rules kept"))
     letters = sent(of_round(facts.lines, facts.study.name, facts.round))
     pairs.append((size(sum(line.entry.bytes for line in letters)), f"left the house in {len(letters)} messages"))
     return pairs
@@ -137,7 +147,7 @@ def round_figures(facts: RoundFacts) -> list[tuple[str, str]]:
         (f"{len(took_part)} of {len({*facts.described, *facts.absent})}", "sites took part to the end"),
         (f"{len(facts.clusters)}", "clusters of sites that learned together"),
         (f"{sum(step.seconds for step in steps):,.0f} s", f"in {len(steps)} steps"),
-        (size(sum(step.bytes for step in steps)), "passed through the exchange"),
+        (size(sum(step.bytes for step in steps)), "between coordinator and sites; trees go from site to site"),
     ]
 
 
@@ -162,7 +172,11 @@ def markdown(title: str, sentences: Sequence[str], figures: Sequence[tuple[str, 
 def night_markdown(facts: NightFacts) -> str:
     """A night's decision and key figures as Markdown."""
     which = f"round {facts.round}" if facts.round else "no round"
-    return markdown(f"{facts.study.name}, {which} at {facts.site}", decision_words(facts), night_figures(facts))
+    title, words = f"{facts.study.name}, {which} at {facts.site}", decision_words(facts)
+    top, _, rest = markdown(title, words, night_figures(facts)).partition("\n\n")
+    return (
+        f"{top}\n\n{answers_markdown([one._replace(words=_cell(one.words)) for one in night_answers(facts)])}\n\n{rest}"
+    )
 
 
 def round_markdown(facts: RoundFacts) -> str:

@@ -42,7 +42,8 @@ def evidence_over(simulations: Sequence[Simulation]) -> dict[str, dict[str, Any]
     """
     verdicts, result = verdicts_of(simulations), {}
     for site, outcomes in outcomes_of(simulations).items():
-        evidence = mean_of([evidence_of(one) for one in outcomes])
+        evidence = mean_of([{**evidence_of(one), "answers": None} for one in outcomes])
+        del evidence["answers"]  # of one night each; the verdict is over all
         verdict = verdicts[site]
         evidence["gain"] = {**evidence["gain"], "auroc": plain(verdict.gain)}
         evidence["verdict"] = {

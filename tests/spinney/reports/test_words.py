@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from spinney.choice.metrics import Figure
 from spinney.reports.facts import Standing
 from spinney.reports.site import site_page
 from spinney.reports.words import (
@@ -14,6 +15,7 @@ from spinney.reports.words import (
     decision_words,
     night_figures,
     night_markdown,
+    over_local,
     round_markdown,
 )
 from tests.spinney.reports.reported import SITES, night_facts, round_facts, texts, wood
@@ -62,7 +64,28 @@ def test_credit_names_every_site_and_adds_up(facts):
 
 def test_the_key_figures_are_markdown_in_which_names_stay_names(facts):
     said = night_markdown(facts)
-    assert said.startswith("# wood, round 7 at ash\n\nash chose the federated forest")
+    assert said.startswith("# wood, round 7 at ash\n\n- **")
+    assert "\n\nash chose the federated forest" in said
     assert "| AUROC of the local forest | 0." in said
     strange = round_facts(wood(), absent={"larch|[x](http://a)<b>": "away"})
     assert "larch\\|\\[x](http://a)\\<b>" in round_markdown(strange)
+
+
+def test_a_model_that_is_worse_by_a_figure_of_which_less_is_better_is_told_so():
+    worse = over_local("brier", Figure(0.007, 0.001, 0.013))
+    assert worse == "Worse than local by -0.007 (-0.013 to -0.001)"
+    assert over_local("auroc", Figure(0.007, 0.001, 0.013)) == "Better than local by +0.007 (+0.001 to +0.013)"
+    assert over_local("auprc", Figure(0.0, 0.0, 0.0)) == "As good as local"
+
+
+def test_the_word_about_the_brier_score_follows_from_the_two_scores_themselves(facts):
+    compared = facts.outcome.compared
+    difference = compared["chosen"]["brier"].value - compared["local"]["brier"].value
+    said = over_local("brier", facts.outcome.gain["brier"])
+    assert said.startswith("Better" if difference < 0 else "Worse")
+    assert f"{-difference:+.3f}" in said
+
+
+def test_rules_that_are_kept_are_counted_and_not_those_that_are_not(facts):
+    figures = {what: figure for figure, what in night_figures(facts)}
+    assert figures["quality rules kept"] == "4 of 5"

@@ -17,7 +17,7 @@ CLOSE = 0.05  # predicted and observed shares that differ by more are worth a lo
 FALLS = 0.1  # of AUROC, in a group of patients, below that of all
 
 
-class Answer(NamedTuple):
+class NightAnswer(NamedTuple):
     """A question that everybody asks, a mark for those who skim, and words."""
 
     question: str
@@ -30,25 +30,25 @@ class Answer(NamedTuple):
         return f"{self.mark} {self.question} {self.words}"
 
 
-def better(outcome: Outcome | None) -> Answer:
+def better(outcome: Outcome | None) -> NightAnswer:
     """Is it better than what the site could have alone?"""
     if outcome is None:
-        return Answer("Better?", UNKNOWN, "There is no new model.")
+        return NightAnswer("Better?", UNKNOWN, "There is no new model.")
     verdict = verdict_of(outcome.gain.get("auroc"), outcome.patients)
     said = verdict.sentence
-    return Answer("Better?", verdict.mark, f"{said[:1].upper()}{said[1:]}.")
+    return NightAnswer("Better?", verdict.mark, f"{said[:1].upper()}{said[1:]}.")
 
 
-def trusted(outcome: Outcome | None, more: tuple[str, ...] = ()) -> Answer:
+def trusted(outcome: Outcome | None, more: tuple[str, ...] = ()) -> NightAnswer:
     """Calibration, the weakest group, an open question, and what else there is to look at (drift, who was absent)."""
     question = "May we trust it?"
     if outcome is None:
-        return Answer(question, UNKNOWN, "; ".join([*more, "nothing was measured"]).capitalize() + ".")
+        return NightAnswer(question, UNKNOWN, "; ".join([*more, "nothing was measured"]).capitalize() + ".")
     warnings = [*_warnings(outcome), *more]
     said = [*warnings, *_fine(outcome)] or ["too few patients to measure on"]
     mark = LOOK if warnings else FINE if outcome.figures else UNKNOWN
     words = "; ".join(said)
-    return Answer(question, mark, f"{words[:1].upper()}{words[1:]}.")
+    return NightAnswer(question, mark, f"{words[:1].upper()}{words[1:]}.")
 
 
 def _warnings(outcome: Outcome) -> Iterator[str]:

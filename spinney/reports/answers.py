@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
-from spinney.choice.answers import Answer, better, trusted
+from spinney.choice.answers import NightAnswer, better, trusted
 from spinney.house.audit import Line
 from spinney.reports.facts import NightFacts, of_round
 from spinney.reports.html import el, size
 
 
-def night_answers(facts: NightFacts) -> tuple[Answer, Answer, Answer]:
+def night_answers(facts: NightFacts) -> tuple[NightAnswer, NightAnswer, NightAnswer]:
     """What whoever opens the page wants to know."""
     first = better(facts.outcome)
     if facts.outcome is None and facts.missed:
@@ -33,21 +33,21 @@ def _sent(facts: NightFacts) -> list[Line]:
     return [line for line in of_round(facts.lines, facts.study.name, facts.round) if line.entry.direction == "sent"]
 
 
-def left_the_house(lines: Sequence[Line]) -> Answer:
+def left_the_house(lines: Sequence[Line]) -> NightAnswer:
     """Bytes and messages by the audit log."""
     question = "What left the house?"
     if not lines:
-        return Answer(question, "+", "Nothing.")
+        return NightAnswer(question, "+", "Nothing.")
     total = size(sum(line.entry.bytes for line in lines))
-    return Answer(question, "+", f"{total} in {len(lines)} messages, none of a patient.")
+    return NightAnswer(question, "+", f"{total} in {len(lines)} messages, none of a patient.")
 
 
-def answers_list(answers: Sequence[Answer]) -> Element:
+def answers_list(answers: Sequence[NightAnswer]) -> Element:
     """As the top of a page: the mark, the question, the words."""
     items = [el("li", el("b", f"{one.mark} {one.question}"), f" {one.words}") for one in answers]
     return el("ul", *items, class_="answers")
 
 
-def answers_markdown(answers: Sequence[Answer]) -> str:
+def answers_markdown(answers: Sequence[NightAnswer]) -> str:
     """The same for an artifact."""
     return "\n".join(f"- **{one.mark} {one.question}** {one.words}" for one in answers)

@@ -153,17 +153,27 @@ def show(told: Mapping[str, Any], *, already: bool) -> None:
 
 
 def _show_gains(console: Console, told: Mapping[str, Any]) -> None:
+    table = _gains(told, wide=True)
+    if console.measure(table, options=console.options.update(max_width=1000)).maximum > console.width:
+        table = _gains(told, wide=False)
+    console.print(table)
+
+
+def _gains(told: Mapping[str, Any], *, wide: bool) -> Table:
+    """What every hospital had and has; not wide: in 80 columns."""
     title = f"{told['study']}, night {told['night']}: AUROC on patients who trained nothing"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for column in ("hospital", "data"):
-        table.add_column(column)
-    for column in ("stays", "back", "had (own)", "has now", "gain (95 %)"):
+    form: dict[str, Any] = {"box": box.SIMPLE_HEAD} if wide else {"box": None, "pad_edge": False}
+    table = Table(title=title, title_justify="left", title_style="bold", **form)
+    table.add_column("hospital", no_wrap=True)
+    if wide:
+        table.add_column("data")
+    for column in ("stays", "back", "had (own)" if wide else "had", "has now" if wide else "has", "gain (95 %)"):
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("in use", no_wrap=True)
+    table.add_column("in use", no_wrap=wide, overflow="fold")
     for site, one in told["sites"].items():
         table.add_row(
             site,
-            one["data"],
+            *([one["data"]] if wide else []),
             f"{one['rows']:,}",
             f"{one['positives']:,}",
             _value(one["local"]),
@@ -171,7 +181,7 @@ def _show_gains(console: Console, told: Mapping[str, Any]) -> None:
             _gain(one["gain"]),
             f"{one['choice']} v{one['version']}",
         )
-    console.print(table)
+    return table
 
 
 def _value(figure: Mapping[str, float] | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,3 +98,20 @@ def test_scripts_see_no_progress(tmp_path: Path, capsys: pytest.CaptureFixture[s
         progress.tell("writing")
         progress.show({"ash": Doing("pull", "RUNNING")})
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("width", [80, 100, 118, 140])
+def test_no_width_costs_a_hospital_its_name_or_its_figures(
+    width: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    long = {**told(tmp_path)["sites"]["ash"], "rows": 234_567, "positives": 23_456, "data": "FHIR bulk NDJSON"}
+    show(told(tmp_path, sites={"alder-hospital": long}), already=False)
+    said = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+    table = said.partition("what left")[0]
+    for word in ("alder-hospital", "234,567", "23,456", "0.700", "0.750", "+0.050 (-0.01 to +0.11)", "bofrf v1"):
+        assert word in table
+    assert ("FHIR bulk NDJSON" in table) == (width > 100)
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= width

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spinney.flows.cli.deploy import coordinator_deploy, coordinator_serve
-from spinney.flows.cli.options import by_option, coordinator_option, json_option, study_option, yes_option
+from spinney.flows.cli.options import by_option, coordinator_option, given, json_option, study_option, yes_option
 
 if TYPE_CHECKING:
     from spinney.configuration.house import CoordinatorSettings
@@ -48,7 +48,7 @@ def init(output: Path, name: str, home: str, exchange: str, study: Path, by: str
     identity = ring.identity() if ring.all() else ring.create()
     click.echo(f"{output} is written.\n{name} signs with the key {fingerprint(identity.public)}.")
     _found(settings, found.name, study, by)
-    click.echo("Next: spinney coordinator invite SITE")
+    click.echo(f"Next: spinney coordinator invite SITE{given('--coordinator', output, 'coordinator.yaml')}")
 
 
 @coordinator.command(short_help="Print the JSON schema for editors.")

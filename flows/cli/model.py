@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -98,14 +99,24 @@ def _row(version: Version) -> dict[str, Any]:
 @study_option
 @json_option
 def show(which: str, site_file: Path, study: str | None, as_json: bool) -> None:
-    """Show where a version comes from, why it was chosen, and how it did on test rows."""
+    """Show where a version comes from, why it was chosen, and how it did on test rows.
+
+    On a terminal the card is drawn; elsewhere it is Markdown.
+    """
     here = shelf(site_file, study)
     version = here.registry.version(here.study, which)
     if as_json:
         lineage = here.registry.lineage(version).model_dump(mode="json")
         click.echo(json.dumps({"lineage": lineage, "evidence": here.registry.evidence(version)}, indent=2))
         return
-    click.echo(here.registry.card(version), nl=False)
+    card = here.registry.card(version)
+    if not sys.stdout.isatty():
+        click.echo(card, nl=False)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    Console(highlight=False).print(Markdown(card))
 
 
 @model.command(short_help="Show two versions side by side.")

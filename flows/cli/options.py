@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 from pathlib import Path
 
 import click
@@ -39,6 +40,11 @@ def _whoever_is_logged_in() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user may have no name
         return ""
+
+
+def given(option: str, file: Path, usual: str) -> str:
+    """How a printed command names a file, so that it can be pasted; nothing where the usual one is meant."""
+    return "" if str(file) == usual else f" {option} {shlex.quote(str(file))}"
 
 
 site_option = click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.flows.cli.options import by_option, json_option, site_option, study_option, yes_option
+from spinney.flows.cli.options import by_option, given, json_option, site_option, study_option, yes_option
 
 if TYPE_CHECKING:
     from spinney.configuration.site import SiteSettings
@@ -41,7 +41,8 @@ def join(file: Path, site_file: Path, output: Path) -> None:
     click.echo(f"  {site.name:<20} {fingerprint(bytes.fromhex(joining.key))}   read it out")
     if site.exchange is None:
         click.echo(f"Write into {site_file} where the mailbox is, for instance: exchange: {{url: {invited.exchange}}}")
-    click.echo(f"Next: spinney site approve {invited.study}; then send {output} to {invited.coordinator}.")
+    click.echo(f"Next: spinney site approve {invited.study}{given('--site', site_file, 'site.yaml')}")
+    click.echo(f"Then send {output} to {invited.coordinator}.")
 
 
 @click.command(short_help="Read a study and allow it to run here.")

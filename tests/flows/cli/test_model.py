@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -107,7 +110,6 @@ def test_export_writes_onnx_and_the_card_twice(two_models):
     assert {house["name"] for house in fair["prov:wasAttributedTo"]} == set(SITES)
 
 
-@pytest.mark.usefixtures("two_models")
 def test_export_with_records_writes_what_can_be_filled():
     site = Path("site.yaml")
     site.write_text(site.read_text(encoding="utf-8") + "\nabout: {organisation: Wood Hospital}\n", encoding="utf-8")
@@ -117,3 +119,21 @@ def test_export_with_records_writes_what_can_be_filled():
     assert json.loads(Path("out/library.json").read_text(encoding="utf-8"))["publisher"] == "Wood Hospital"
     fair = json.loads(Path("out/card.jsonld").read_text(encoding="utf-8"))
     assert fair["fair4ml:sharedBy"]["name"] == "Wood Hospital"
+
+
+def test_a_card_is_drawn_on_a_terminal_and_markdown_elsewhere():
+    piped = spinney("model", "show").stdout
+    assert "| auroc |" in piped
+    output, terminal = os.openpty()
+    command = [str(Path(sys.executable).with_name("spinney")), "model", "show"]
+    with subprocess.Popen(command, stdout=terminal, env={**os.environ, "COLUMNS": "100"}) as process:
+        os.close(terminal)
+        shown = b""
+        try:
+            while part := os.read(output, 65536):
+                shown += part
+        except OSError:  # the terminal is gone with the process
+            process.wait()
+    os.close(output)
+    assert b"auroc" in shown
+    assert b"| auroc |" not in shown

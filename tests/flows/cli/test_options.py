@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import getpass
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from spinney.flows.cli.options import by_option, coordinator_option, json_option, site_option, study_option, yes_option
+from spinney.flows.cli import options
+from spinney.flows.cli.options import (
+    by_option,
+    coordinator_option,
+    json_option,
+    site_option,
+    study_option,
+    yes_option,
+)
 
 
 @click.command()
@@ -47,3 +56,9 @@ def test_a_user_without_a_name_is_nobody_and_no_error(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(getpass, "getuser", nameless)
     assert given()["by"] == ""
+
+
+def test_a_printed_command_names_a_file_only_where_it_is_not_the_usual_one() -> None:
+    assert options.given("--site", Path("site.yaml"), "site.yaml") == ""
+    assert options.given("--site", Path("ash/site.yaml"), "site.yaml") == " --site ash/site.yaml"
+    assert options.given("--site", Path("my site.yaml"), "site.yaml") == " --site 'my site.yaml'"

@@ -53,6 +53,18 @@ def test_without_an_answer_nothing_is_approved(wood: Path) -> None:
     assert Approvals(wood / "ash/home", "wood").approval is None
 
 
+def test_what_is_printed_as_next_can_be_pasted(wood: Path) -> None:
+    (wood / "ash/site.yaml").rename(wood / "ash/my site.yaml")
+    said = done("site join invite-ash.json --site 'ash/my site.yaml'")
+    done(next(line for line in said.splitlines() if line.startswith("Next: ")).removeprefix("Next: spinney "))
+    assert Approvals(wood / "ash/home", "wood").approval is not None
+    (wood / "elm").mkdir()
+    said = done("coordinator init -o elm/coordinator.yaml --name elm --exchange ../exchange --study study.yaml")
+    (line,) = (line for line in said.splitlines() if line.startswith("Next: "))
+    done(line.removeprefix("Next: spinney ").replace("SITE", "beech"))
+    assert (wood / "invite-beech.json").exists()
+
+
 def test_an_invite_for_another_is_refused(wood: Path) -> None:
     done("coordinator invite elm --coordinator oak/coordinator.yaml")
     assert "the invite is for elm" in refused("site join invite-elm.json --site ash/site.yaml")

@@ -49,6 +49,7 @@ class Sizes:
     trees: int = 400
     scored_rows: int = 50_000
     scored_trees: int = 100
+    grown_trees: int = 10
     streamed_rows: int = 10_000_000
 
 
@@ -92,8 +93,26 @@ def made(sizes: Sizes) -> Wood:
     """A forest of depth 12 on made-up rows with noisy labels, scaled to 0..1."""
     X, y = make_classification(sizes.rows, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
     X = ((X - X.min(axis=0)) / np.ptp(X, axis=0)).astype(np.float32)
-    settings = ForestSettings(trees=sizes.trees, max_depth=12)
+    settings = ForestSettings(trees=sizes.trees, max_depth=12, engine="scikit-learn")
     return Wood(X, y, grow(X, y.astype(np.int8), np.arange(len(y)), settings, 0, jobs=-1))
+
+
+def growing_both(wood: Wood, sizes: Sizes) -> Line:
+    """Our own grower beside scikit-learn's, the same bootstraps, both on one core."""
+    X, y, people = (
+        wood.X[: sizes.scored_rows],
+        wood.y[: sizes.scored_rows].astype(np.int8),
+        np.arange(sizes.scored_rows),
+    )
+
+    def by(engine: Literal["spinney", "scikit-learn"]) -> Grown:
+        settings = ForestSettings(trees=sizes.grown_trees, engine=engine)
+        return grow(X, y, people, settings, 0, rounding=GRID, floor=5)
+
+    by("spinney")
+    ratios = in_turns(lambda: by("scikit-learn"), lambda: by("spinney"))
+    note = f"{sizes.grown_trees} trees, {sizes.scored_rows:,} rows"
+    return line("growing, scikit-learn / ours", "x", *ratios, note=note, better="more")
 
 
 def measure(asked: argparse.Namespace) -> Measured:
@@ -112,7 +131,8 @@ def measured(sizes: Sizes) -> list[Line]:
     assert arrived.digests == forest.digests
     size = f"{sizes.trees} trees on {sizes.rows:,} x {COLUMNS} rows"
     return [
-        line("growing", "s", growing, note=size),
+        line("growing by scikit-learn", "s", growing, note=size),
+        growing_both(wood, sizes),
         line("export", "s", exporting, note=f"{len(forest.feature):,} nodes"),
         line("encode", "s", encoding),
         line("decode", "s", decoding),

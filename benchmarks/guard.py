@@ -75,8 +75,9 @@ def asked_at(rows: int, signal: float, reverse: bool, seed: int) -> Sequence[boo
         part = parts_by_seed(labels, study.split)
         one = Cohort(columns_of(study.features), here, matrix, labels, people, part).rows(Part.TRAINING)
         one = replace(one, patients=np.arange(len(one)))
-        grown = grow(one.X, one.y, one.patients, study.forest, 1000 * seed + place)
         floor, rounding = study.privacy.smallest_leaf, rounding_of(study, one)
+        start = 1000 * seed + place
+        grown = grow(one.X, one.y, one.patients, study.forest, start, rounding=rounding, floor=floor)
         forests.append(
             export_forest(grown.trees, grown.drawn, one.X, one.y, one.patients, floor=floor, rounding=rounding)
         )

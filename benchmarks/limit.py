@@ -120,10 +120,9 @@ def _forest(study: Study, cohort: Cohort, rounding: Rounding) -> Forest:
     rows = cohort.rows(Part.TRAINING)
     _, patients = np.unique(rows.patients, return_inverse=True)
     X = rounding.snapped(rows.X)
-    grown = grow(X, rows.y, patients, study.forest, study.split.seed)
-    return export_forest(
-        grown.trees, grown.drawn, X, rows.y, patients, floor=study.privacy.smallest_leaf, rounding=rounding
-    )
+    floor = study.privacy.smallest_leaf
+    grown = grow(X, rows.y, patients, study.forest, study.split.seed, rounding=rounding, floor=floor)
+    return export_forest(grown.trees, grown.drawn, X, rows.y, patients, floor=floor, rounding=rounding)
 
 
 def _entropies(forest: Forest, rounding: Rounding) -> dict[str, float]:

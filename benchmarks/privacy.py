@@ -79,7 +79,7 @@ def ours(pool: Pool, fixed: int | None) -> Exporter:
         settings = ForestSettings(trees=TREES, min_samples_leaf=floor)
         rounding = rounding_of(pool.study, pool.cohort)
         X = rounding.snapped(X)
-        grown = grow(X, y, patients, settings, seed)
+        grown = grow(X, y, patients, settings, seed, rounding=rounding, floor=floor)
         return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=rounding)
 
     return export
@@ -87,7 +87,7 @@ def ours(pool: Pool, fixed: int | None) -> Exporter:
 
 def plain(X: Matrix, y: Labels, seed: int) -> Forest:
     """scikit-learn's RandomForestClassifier with its defaults, every tree as it is."""
-    settings = ForestSettings(trees=TREES, min_samples_leaf=1, max_depth=32)
+    settings = ForestSettings(trees=TREES, min_samples_leaf=1, max_depth=32, engine="scikit-learn")
     patients = np.arange(len(y))
     grown = grow(X, y, patients, settings, seed)
     return export_forest(grown.trees, grown.drawn, X, y, patients, floor=1, rounding=None)

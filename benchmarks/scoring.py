@@ -79,8 +79,8 @@ def grown_by_spinney(sizes: Sizes) -> tuple[Any, int]:
     X, y = training(sizes)
     settings = ForestSettings(trees=sizes.trees, max_depth=sizes.depth, min_samples_leaf=5)
     people = np.arange(len(y))
-    grown = grow(X, y, people, settings, 0, 2)
     rounding = unit_grid(COLUMNS)
+    grown = grow(X, y, people, settings, 0, 2, rounding=rounding, floor=5)
     forest = export_forest(grown.trees, grown.drawn, X, y, people, floor=5, rounding=rounding, jobs=2)
     features = [Feature(name=name, kind="continuous", range=(0, 1)) for name in NAMES]
     weights = np.linspace(0.5, 1, len(forest))

@@ -17,6 +17,7 @@ PATIENTS = "Code that sees patients cannot reach code that sends"
 SENDERS = "Code that sends cannot open the vault or a source"
 NEITHER = {  # rooms that neither hold rows nor send, and what they are instead
     "spinney.base": "settings",
+    "spinney.compiled": "compiles functions",
     "spinney.configuration": "reads the files of a house and puts it together",
     "spinney.connectors.fair4health": "reads a study of others",
     "spinney.connectors.terminology": "reads codes that others publish",

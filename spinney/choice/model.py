@@ -102,7 +102,7 @@ class FederatedForest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         matrix = rounding.snapped(encode(_Table(X, features), columns)[0])
         labels, people = codes.astype(np.int8), np.arange(len(codes))
         seed = check_random_state(self.random_state).randint(MAX_SEED)
-        grown = grow(matrix, labels, people, settings, seed, self.n_jobs)
+        grown = grow(matrix, labels, people, settings, seed, self.n_jobs, rounding=rounding, floor=self.smallest_leaf)
         forest = export_forest(
             grown.trees, grown.drawn, matrix, labels, people, floor=self.smallest_leaf, rounding=rounding
         )

@@ -43,7 +43,7 @@ def regrow(vault: Vault, study: Study, site: str, model: FederatedForest, round_
     _, patients = np.unique(training.patients, return_inverse=True)
     seed = seed_of(study, round_, f"{site}/at home/{ref.digest}", training.salt)
     settings = study.forest.model_copy(update={"trees": trees})
-    grown = grow(matrix, training.y, patients, settings, seed)
+    grown = grow(matrix, training.y, patients, settings, seed, rounding=rounding, floor=floor)
     forest = export_forest(grown.trees, grown.drawn, matrix, training.y, patients, floor=floor, rounding=rounding)
     keep_grown(
         vault, study.name, f"{round_}-{ref.digest[:16]}", forest.digests, (grown.drawn[:, patients] > 0).T, cohort, ref

@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from time import perf_counter
 from typing import Literal
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from spinney.compiled import FOLDER, cache_folder
 from spinney.errors import SpinneyError
 from spinney.house.approvals import Approvals, approved_studies
 from spinney.house.keys import KEY_VARIABLE, KeyRing, fingerprint
@@ -28,6 +31,7 @@ from spinney.plugins import ALGORITHMS, EXCHANGES, SOURCES
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
+GROWER = "spinney.forest.grower"
 LOCK = Path(__file__).resolve().parents[2] / "uv.lock"
 PERMIT_ENDS_SOON = 30  # days
 SKEW_NOTICED, SKEW_TOO_MUCH = timedelta(seconds=30), timedelta(minutes=5)
@@ -56,6 +60,7 @@ def check_machine() -> Iterator[Finding]:
     yield check_python()
     yield check_versions()
     yield check_plugins()
+    yield check_compiled()
 
 
 def check_python() -> Finding:
@@ -73,6 +78,20 @@ def check_plugins() -> Finding:
         return Finding("plugins", "warning", "; ".join(broken))
     foreign = [f"the {kind.what} {name}" for kind in kinds for name in kind.foreign]
     return Finding("plugins", "ok", f"other packages offer {', '.join(foreign)}" if foreign else "Spinney's own")
+
+
+def check_compiled() -> Finding:
+    """Whether what grows trees is compiled for this processor; if not, it is now, and not in the first night."""
+    began = perf_counter()
+    try:
+        import_module(GROWER)
+    except ImportError as error:
+        return Finding("compiled", "wrong", f"{error.name or error} can't be loaded; install again: uv sync --frozen")
+    folder, seconds = cache_folder(), perf_counter() - began
+    if folder is None:
+        words = f"compiled code can't be kept, so every process compiles for itself ({seconds:.0f} s here); "
+        return Finding("compiled", "warning", f"{words}set {FOLDER} to a folder that only this user may look into")
+    return Finding("compiled", "ok", f"for this processor, kept in {folder}")
 
 
 def check_versions(package: str = PACKAGE, lock: Path = LOCK) -> Finding:

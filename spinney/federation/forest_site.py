@@ -40,6 +40,7 @@ from spinney.forest import codec
 from spinney.forest.export import Rounding, export_forest, grid_of
 from spinney.forest.grow import grow, tune
 from spinney.forest.score import Counts, abstains, fold_counts
+from spinney.forest.traverse import Walker
 from spinney.forest.tree import Forest, join_forests, leaves_only
 from spinney.rows.cohort import Cohort
 from spinney.rows.describe import rounded_rows
@@ -48,8 +49,6 @@ from spinney.rows.plane import SiteMap
 from spinney.study.settings import ForestSettings, fewest_to_lend
 
 if TYPE_CHECKING:
-    from sklearn.tree import DecisionTreeClassifier
-
     from spinney.study.study import Study
 
 Floats = NDArray[np.float64]
@@ -165,17 +164,10 @@ class ForestSite(EpochSite):
         settings = settings.model_copy(update={"trees": trees or settings.trees})
         if floor > house.study.privacy.smallest_leaf:
             settings = settings.model_copy(update={"min_samples_leaf": max(settings.min_samples_leaf, floor)})
-        X = self.rounding.snapped(present_only(training))
-        grown = grow(X, training.y, patients, settings, seed, house.jobs, house.spread)
+        X, rounding = self.rounding.snapped(present_only(training)), self.rounding
+        grown = grow(X, training.y, patients, settings, seed, house.jobs, house.spread, rounding=rounding, floor=floor)
         forest = export_forest(
-            grown.trees,
-            grown.drawn,
-            X,
-            training.y,
-            patients,
-            floor=floor,
-            rounding=self.rounding,
-            jobs=house.jobs,
+            grown.trees, grown.drawn, X, training.y, patients, floor=floor, rounding=rounding, jobs=house.jobs
         )
         return forest, (grown.drawn[:, patients] == 0).T
 
@@ -472,16 +464,23 @@ class ForestSite(EpochSite):
             for number in range(settings.tuning.folds):
                 out = fold == number
                 _, codes = np.unique(patients[~out], return_inverse=True)
-                grown = grow(X[~out], y[~out], codes, candidate, seed, self.house.jobs, self.house.spread)
-                votes[out] = np.mean([_yes(tree, X[out]) for tree in grown.trees], axis=0)
+                rows, labels, floor = X[~out], y[~out], self.house.study.privacy.smallest_leaf
+                grown = grow(
+                    rows,
+                    labels,
+                    codes,
+                    candidate,
+                    seed,
+                    self.house.jobs,
+                    self.house.spread,
+                    rounding=self.rounding,
+                    floor=floor,
+                )
+                forest = export_forest(grown.trees, grown.drawn, rows, labels, codes, floor=1, rounding=None)
+                votes[out] = Walker(forest, X.shape[1]).votes(X[out]).mean(axis=1)
             return metrics.auroc(y, votes)
 
         return tune(settings, seed, quality, self.house.budget(settings.tuning.seconds))
-
-
-def _yes(tree: DecisionTreeClassifier, X: NDArray[np.float32]) -> Floats:
-    classes = list(tree.classes_)
-    return np.asarray(tree.predict_proba(X)[:, classes.index(1)] if 1 in classes else np.zeros(len(X)))
 
 
 def present_only(cohort: Cohort) -> NDArray[np.float32]:

@@ -36,7 +36,7 @@ def exporter_of(study: Study, cohort: Cohort, floor: int, jobs: int = 1, spread:
 
     def export(X: Matrix, y: NDArray[np.int8], seed: int) -> Forest:
         patients = np.arange(len(y))
-        grown = grow(X, y, patients, settings, seed, jobs, spread)
+        grown = grow(X, y, patients, settings, seed, jobs, spread, rounding=grid, floor=floor)
         return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=grid, jobs=jobs)
 
     return export

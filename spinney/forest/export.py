@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from spinney.forest.traverse import Walker
-from spinney.forest.tree import LEAF, Forest, Ints, depths, join_forests, right_children, subtree_ends
+from spinney.forest.tree import LEAF, CountedTree, Forest, Ints, depths, join_forests, right_children, subtree_ends
 from spinney.rows.encode import Column, Matrix
 from spinney.study.cuts import roundest
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
+GrownTree = Union["DecisionTreeClassifier", CountedTree]
 Codes = NDArray[np.uint8] | NDArray[np.uint16]
 
 
@@ -104,7 +105,7 @@ def _by_column(feature: NDArray[np.int16]) -> Iterator[tuple[int, NDArray[np.int
 
 
 def export_forest(
-    trees: Sequence[DecisionTreeClassifier],
+    trees: Sequence[GrownTree],
     drawn: NDArray[Any],
     X: Matrix,
     y: NDArray[np.int8],
@@ -126,7 +127,7 @@ def export_forest(
 
 
 def export_tree(
-    tree: DecisionTreeClassifier,
+    tree: GrownTree,
     weight: NDArray[Any],
     X: Matrix,
     y: NDArray[np.int8],
@@ -136,22 +137,36 @@ def export_tree(
     rounding: Rounding | None,
 ) -> Forest:
     """One tree, rounded, recounted and collapsed. `weight` is a row's number of draws."""
-    bare = _preorder(tree.tree_)
-    used = np.flatnonzero(weight)
-    if rounding is not None:
-        bare = on_grid(bare, X[used], rounding)
-    feature = bare.feature
-    ends = Walker(bare, X.shape[1]).leaves(0, X[used])
-    after, parent = subtree_ends(feature), _parents(feature)
-    distinct = _distinct(parent, after, ends, patients[used])
-    leaf = feature == LEAF
-    leaf[parent[1:][distinct[1:] < floor]] = True
-    probability = _shares(_standing(leaf, after)[ends], weight[used], y[used], len(feature))
+    counted = tree if isinstance(tree, CountedTree) else _recounted(tree, weight, X, y, patients, rounding)
+    bare, distinct = counted.tree, counted.patients
+    leaf = bare.feature == LEAF
+    leaf[_parents(bare.feature)[1:][distinct[1:] < floor]] = True
+    draws = counted.draws
+    probability = np.divide(counted.positive, draws, out=np.zeros(len(leaf)), where=draws > 0)
     if distinct[0] < floor:
         probability[0] = 0.5  # even all of its patients together are too few: the tree says nothing
     if rounding is not None:
         probability = rounding.share(probability)
-    return _without_idle_splits(_cut(bare, leaf, after, probability))
+    return _without_idle_splits(_cut(bare, leaf, subtree_ends(bare.feature), probability))
+
+
+def _recounted(
+    tree: DecisionTreeClassifier,
+    weight: NDArray[Any],
+    X: Matrix,
+    y: NDArray[np.int8],
+    patients: NDArray[np.int64],
+    rounding: Rounding | None,
+) -> CountedTree:
+    """A scikit-learn tree whose thresholds are cuts of the grid, and which of the site's rows end in its nodes."""
+    bare = _preorder(tree.tree_)
+    used = np.flatnonzero(weight)
+    if rounding is not None:
+        bare = on_grid(bare, X[used], rounding)
+    ends = Walker(bare, X.shape[1]).leaves(0, X[used])
+    after, draws = subtree_ends(bare.feature), weight[used].astype(np.int64)
+    distinct = _distinct(_parents(bare.feature), after, ends, patients[used])
+    return CountedTree(bare, _below(after, ends, draws), _below(after, ends, draws * y[used]), distinct)
 
 
 def on_grid(tree: Forest, X: Matrix, rounding: Rounding) -> Forest:
@@ -250,7 +265,16 @@ def _distinct(parent: Ints, after: Ints, ends: Ints, patients: Ints) -> Ints:
         while len(apart := np.flatnonzero(meeting > earlier)):
             meeting[apart] = parent[meeting[apart]]
         rows -= np.bincount(meeting, minlength=nodes)
-    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(rows)])
+    return _summed(after, rows)
+
+
+def _below(after: Ints, ends: Ints, values: Ints) -> Ints:
+    """What rows that end below every node add up to."""
+    return _summed(after, np.bincount(ends, weights=values, minlength=len(after)).astype(np.int64))
+
+
+def _summed(after: Ints, each: Ints) -> Ints:
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(each)])
     return np.asarray(before[after] - before[:-1])
 
 
@@ -261,13 +285,6 @@ def _standing(leaf: NDArray[np.bool_], after: Ints) -> Ints:
     below = np.concatenate([np.zeros(1, bool), below])
     topmost = np.maximum.accumulate(np.where(leaf & ~below, place, 0))
     return np.where(leaf | below, topmost, place)
-
-
-def _shares(ends: Ints, weight: NDArray[Any], y: NDArray[np.int8], nodes: int) -> NDArray[np.float64]:
-    """Share of class 1 among the draws that end in each node."""
-    draws = np.bincount(ends, weights=weight, minlength=nodes)
-    positive = np.bincount(ends, weights=weight * y, minlength=nodes)
-    return np.divide(positive, draws, out=np.zeros(nodes), where=draws > 0)
 
 
 def _cut(tree: Forest, leaf: NDArray[np.bool_], after: Ints, probability: NDArray[np.float64]) -> Forest:

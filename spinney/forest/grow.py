@@ -1,9 +1,9 @@
-"""A site's own forest: scikit-learn's decision trees on bootstraps of *patients*.
+"""A site's own forest: decision trees on bootstraps of *patients*, by our own grower or by scikit-learn.
 
 Patients with a positive row and those without are drawn apart. Drawn together (`bootstrap: plain`), and where every
-patient has one row, these are, tree for tree, the trees of RandomForestClassifier with the same random_state. Where
-patients have several rows, a bootstrap of rows would leave hardly any row out of bag (its patient's other rows would
-have been seen), and every score of own trees would flatter; so patients are drawn.
+patient has one row, scikit-learn's are, tree for tree, the trees of RandomForestClassifier with the same random_state.
+Where patients have several rows, a bootstrap of rows would leave hardly any row out of bag (its patient's other rows
+would have been seen), and every score of own trees would flatter; so patients are drawn.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from spinney.forest.coded import CodedTable, coded, grow_coded
+from spinney.forest.export import GrownTree, Rounding
+from spinney.forest.tree import CountedTree
 from spinney.rows.encode import Matrix
 from spinney.study.settings import ForestSettings
 
@@ -31,9 +34,9 @@ Spread = Callable[[Callable[..., Any], Sequence[Any], Sequence[Any]], list[Any]]
 
 @dataclass(frozen=True)
 class Grown:
-    """Fitted trees and how often each patient (column) was drawn for each tree (row)."""
+    """Grown trees and how often each patient (column) was drawn for each tree (row)."""
 
-    trees: list[DecisionTreeClassifier]
+    trees: Sequence[GrownTree]
     drawn: NDArray[np.uint16]
 
 
@@ -45,15 +48,29 @@ def grow(
     seed: int,
     jobs: int = 1,
     spread: Spread | None = None,
+    *,
+    rounding: Rounding | None = None,
+    floor: int = 1,
 ) -> Grown:
-    """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row."""
+    """Grow the forest, in threads or as `spread` says. `patients` are codes 0..m-1, one per row.
+
+    Our own grower needs the grid, and makes no leaf with fewer distinct patients than the floor. scikit-learn knows of
+    neither; the export moves its thresholds and collapses its leaves.
+    """
     seeds = _seeds(seed, settings.trees)
     kinds = np.bincount(patients, weights=y if settings.bootstrap == "by-class" else np.zeros(len(y))) > 0
-    shared = X, y, patients, kinds, tree_parameters(settings)
-    if spread is None:
-        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(_grow_one)(*shared, of_tree) for of_tree in seeds)
+    grow_one: Callable[..., Any]
+    shared: tuple[Any, ...]
+    if settings.engine == "scikit-learn":
+        grow_one, shared = _grow_one, (X, y, patients, kinds, tree_parameters(settings))
     else:
-        built = spread(_grow_one, shared, seeds)
+        if rounding is None:
+            raise ValueError("our own grower needs the study's grid; without one, engine has to be scikit-learn")
+        grow_one, shared = _grow_coded, (coded(X, y, patients, settings, rounding, floor), kinds)
+    if spread is None:
+        built = Parallel(n_jobs=jobs, prefer="threads")(delayed(grow_one)(*shared, of_tree) for of_tree in seeds)
+    else:
+        built = spread(grow_one, shared, seeds)
     return Grown([tree for tree, _ in built], np.stack([draws for _, draws in built]))
 
 
@@ -95,6 +112,12 @@ def _grow_one(
     drawn = _bootstrap(kinds, bootstrap)
     tree = DecisionTreeClassifier(**parameters, random_state=splits)
     return tree.fit(X, y, sample_weight=drawn[patients].astype(np.float64)), drawn
+
+
+def _grow_coded(table: CodedTable, kinds: NDArray[np.bool_], seeds: Seeds) -> tuple[CountedTree, NDArray[np.uint16]]:
+    bootstrap, splits = seeds
+    drawn = _bootstrap(kinds, bootstrap)
+    return grow_coded(table, drawn, splits), drawn
 
 
 def _bootstrap(kinds: NDArray[np.bool_], seed: int | list[int]) -> NDArray[np.uint16]:

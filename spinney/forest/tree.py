@@ -87,6 +87,16 @@ class Forest:
         return tuple(_digest(tree) for tree in self)
 
 
+@dataclass(frozen=True)
+class CountedTree:
+    """A tree that says nothing yet, and what ended in each of its nodes."""
+
+    tree: Forest
+    draws: Ints
+    positive: Ints
+    patients: Ints
+
+
 def join_forests(forests: Sequence[Forest]) -> Forest:
     """One forest of all trees of some forests."""
     if not forests:

@@ -159,6 +159,11 @@ class ForestSettings(Settings):
         description="What a tree does at a site without a feature that it asks. missing: walk on as if every value "
         "were missing; abstain: have no say. Empty: missing, or abstain where the algorithm is run as published.",
     )
+    engine: Literal["spinney", "scikit-learn"] = Field(
+        "spinney",
+        description="What grows the trees. spinney is the faster, keeps every leaf above the floor while it grows, and "
+        "grows the same trees on every machine.",
+    )
     tuning: Tuning = Field(Tuning(), description="Local search for better settings, off by default.")
 
     @model_validator(mode="after")

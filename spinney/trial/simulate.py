@@ -202,10 +202,9 @@ def pooled_forest(study: Study, cohorts: Mapping[str, Cohort], workers: int = 1)
     offsets = np.cumsum([0, *(int(rows.patients.max(initial=-1)) + 1 for rows in training)])
     people = np.concatenate([rows.patients + offset for rows, offset in zip(training, offsets, strict=False)])
     _, patients = np.unique(people, return_inverse=True)
-    grown = grow(X, y, patients, study.forest, study.split.seed, workers)
-    forest = export_forest(
-        grown.trees, grown.drawn, X, y, patients, floor=study.privacy.smallest_leaf, rounding=rounding, jobs=workers
-    )
+    floor = study.privacy.smallest_leaf
+    grown = grow(X, y, patients, study.forest, study.split.seed, workers, rounding=rounding, floor=floor)
+    forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=rounding, jobs=workers)
     return FederatedForest.from_trees(forest, ["pooled"] * len(forest), np.ones(len(forest)), study.features)
 
 

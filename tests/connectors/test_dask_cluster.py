@@ -73,13 +73,15 @@ def digests(grown: Grown, table: SimpleNamespace) -> tuple[str, ...]:
     return forest.digests
 
 
-def grown_on(settings: DaskSettings | None, table: SimpleNamespace, trees: int = 20) -> Grown:
-    chosen = ForestSettings(trees=trees)
-    return grow(table.X, table.y, table.patients, chosen, 3, jobs=2, spread=cluster_of(settings))
+def grown_on(settings: DaskSettings | None, table: SimpleNamespace, trees: int = 20, engine: str = "spinney") -> Grown:
+    chosen = ForestSettings(trees=trees, engine=engine)
+    spread = cluster_of(settings)
+    return grow(table.X, table.y, table.patients, chosen, 3, jobs=2, spread=spread, rounding=GRID, floor=5)
 
 
-def test_two_workers_of_a_cluster_grow_the_trees_of_one_machine(settings, table) -> None:
-    there, here = grown_on(settings, table), grown_on(None, table)
+@pytest.mark.parametrize("engine", ["spinney", "scikit-learn"])
+def test_two_workers_of_a_cluster_grow_the_trees_of_one_machine(settings, table, engine) -> None:
+    there, here = (grown_on(where, table, engine=engine) for where in (settings, None))
     assert digests(there, table) == digests(here, table)
     assert np.array_equal(there.drawn, here.drawn)
 

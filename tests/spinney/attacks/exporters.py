@@ -33,5 +33,6 @@ def collapsed(X: Rows, y: Labels, seed: int) -> Forest:
 
 def _grown(X: Rows, y: Labels, seed: int, floor: int) -> Forest:
     patients = np.arange(len(y))
-    grown = grow(X, y, patients, ForestSettings(trees=20, min_samples_leaf=floor, max_depth=32), seed)
+    settings = ForestSettings(trees=20, min_samples_leaf=floor, max_depth=32, engine="scikit-learn")
+    grown = grow(X, y, patients, settings, seed)
     return export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=None)

@@ -107,7 +107,7 @@ def test_a_question_never_replaces_a_champion(first):
 
 def test_rows_on_which_the_champion_breaks_its_promise_raise_a_question(first):
     """All sites' labels are noise tonight: the champion looks as bad as the candidate, and it is not its fault."""
-    noise = {name: cohort(study(), 240, seed, concept=NOISE) for seed, name in enumerate((*NAMES, "elm"))}
+    noise = {name: cohort(study(), 240, seed, concept=NOISE) for seed, name in enumerate((*NAMES, "elm"), 1)}
     elm = noise.pop("elm")
     outcome = wood_of(elm, incumbent_from(first, elm), others=noise, round_=2).outcomes["elm"]
     assert "have the data or the label changed?" in outcome.decision.question
@@ -139,7 +139,7 @@ def test_a_champion_of_an_older_study_votes_with_the_columns_that_still_mean_the
 def test_a_champion_whose_columns_are_all_gone_has_no_say_and_is_replaced(first, elm):
     incumbent = incumbent_from(first, elm, same_patients=False)
     renamed = study(features=[{"name": f"z{at}", "kind": "continuous", "range": [0, 1]} for at in range(4)])
-    people = {name: cohort(renamed, 240, seed, concept=GOOD) for seed, name in enumerate((*NAMES, "elm"))}
+    people = {name: cohort(renamed, 240, seed, concept=GOOD) for seed, name in enumerate((*NAMES, "elm"), 1)}
     tonight = people.pop("elm")
     succession = wood_of(tonight, incumbent, others=people, wood=renamed, round_=2).outcomes["elm"].succession
     assert np.isnan(incumbent.votes(tonight)).all()
@@ -147,7 +147,7 @@ def test_a_champion_whose_columns_are_all_gone_has_no_say_and_is_replaced(first,
 
 
 def test_a_model_s_promise_is_not_held_against_it_where_it_is_unknown(first):
-    noise = {name: cohort(study(), 240, seed, concept=NOISE) for seed, name in enumerate((*NAMES, "elm"))}
+    noise = {name: cohort(study(), 240, seed, concept=NOISE) for seed, name in enumerate((*NAMES, "elm"), 1)}
     elm = noise.pop("elm")
     unpromised = incumbent_from(first, elm, promised=False)
     question = wood_of(elm, unpromised, others=noise, round_=2).outcomes["elm"].decision.question

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from spinney.compiled import FOLDER, cache_folder
 from spinney.doctor.findings import LOCK, check_versions
 from tests.spinney.doctor.examined import findings, healthy_house, spinney
 
@@ -83,3 +84,15 @@ def test_a_package_that_is_too_old_or_missing_is_named(tmp_path: Path, monkeypat
     assert "needy needs >=99" in finding.words
     assert "no-such-package is missing" in finding.words
     assert "no-such-extra" not in finding.words
+
+
+@pytest.mark.usefixtures("house")
+def test_what_grows_trees_is_compiled_and_where_it_is_kept_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings()["compiled"] == ("ok", f"for this processor, kept in {cache_folder()}")
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "open"))
+    state, words = findings()["compiled"]
+    assert (state, f"set {FOLDER}" in words) == ("warning", True)

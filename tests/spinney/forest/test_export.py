@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tests.spinney.forest.grids import on_steps
 ROWS, COLUMNS = 600, 6
 STEPS = [1 / 1000, 0.05, 0.5, 0.3, 1 / 1000, 1 / 1000]
 GRID = on_steps(STEPS)
+THEIRS = partial(ForestSettings, engine="scikit-learn")
 
 
 def table(seed=0, missing=0.0, rows=ROWS):
@@ -187,7 +189,7 @@ def nested(tree, node=0):
 def test_what_leaves_is_what_the_rules_say_told_one_row_at_a_time(each, missing, floor):
     X, y, patients = several_rows_each(people=200, each=each, missing=missing)
     coarse = on_steps(STEPS, 0.1)
-    grown = grow(X, y, patients, ForestSettings(trees=6, min_samples_leaf=2), 1)
+    grown = grow(X, y, patients, THEIRS(trees=6, min_samples_leaf=2), 1)
     forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=coarse)
     for place, tree in enumerate(forest):
         draws = grown.drawn[place][patients]
@@ -198,7 +200,7 @@ def test_what_leaves_is_what_the_rules_say_told_one_row_at_a_time(each, missing,
 @pytest.mark.parametrize("floor", [2, 5, 12])
 def test_every_leaf_that_arrives_holds_the_floor_of_distinct_patients(floor):
     X, y, patients = several_rows_each()
-    grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=5), 1)
+    grown = grow(X, y, patients, THEIRS(trees=12, min_samples_leaf=5), 1)
     forest = export_forest(grown.trees, grown.drawn, X, y, patients, floor=floor, rounding=GRID)
     arrived = codec.unpack_forest(codec.pack_forest(forest, GRID), GRID, codec.TreeLimits(trees=12, depth=12))
     walker = Walker(arrived, COLUMNS)
@@ -208,7 +210,7 @@ def test_every_leaf_that_arrives_holds_the_floor_of_distinct_patients(floor):
 
 def test_plain_scikit_learn_leaves_of_five_rows_hold_one_patient():
     X, y, patients = several_rows_each()
-    grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=5), 1)
+    grown = grow(X, y, patients, THEIRS(trees=12, min_samples_leaf=5), 1)
     leaves = [np.where(tree.tree_.children_left < 0, LEAF, 0) for tree in grown.trees]
     fewest = fewest_patients(lambda place, rows: grown.trees[place].apply(rows), leaves, X, patients, grown.drawn)
     assert fewest == 1
@@ -216,7 +218,7 @@ def test_plain_scikit_learn_leaves_of_five_rows_hold_one_patient():
 
 def test_recounting_is_needed_because_rounding_alone_breaks_the_floor():
     X, y, patients = several_rows_each()
-    grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=5), 1)
+    grown = grow(X, y, patients, THEIRS(trees=12, min_samples_leaf=5), 1)
     unrounded = export_forest(grown.trees, grown.drawn, X, y, patients, floor=5, rounding=None)
     split = unrounded.feature != LEAF
     threshold, asked = unrounded.threshold.copy(), unrounded.feature[split]
@@ -275,7 +277,7 @@ def test_no_split_is_left_whose_two_leaves_say_the_same():
 def test_dropping_idle_splits_changes_no_prediction(monkeypatch, floor):
     X, y, patients = several_rows_each()
     new, _ = table(seed=5, missing=0.3)
-    grown = grow(X, y, patients, ForestSettings(trees=12, min_samples_leaf=1), 1)
+    grown = grow(X, y, patients, THEIRS(trees=12, min_samples_leaf=1), 1)
 
     def export():
         coarse = on_steps(STEPS, 0.25)
@@ -300,7 +302,7 @@ def test_on_a_grid_finer_than_the_values_rounding_moves_no_share_by_more_than_ha
 
 def test_a_forest_exported_by_two_workers_is_the_same():
     X, y, patients = several_rows_each()
-    grown = grow(X, y, patients, ForestSettings(trees=12), 1)
+    grown = grow(X, y, patients, THEIRS(trees=12), 1)
     one, two = (
         export_forest(grown.trees, grown.drawn, X, y, patients, floor=5, rounding=GRID, jobs=jobs) for jobs in (1, 2)
     )

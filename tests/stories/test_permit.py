@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,10 @@ from spinney.doctor.findings import check_permits
 from spinney.errors import PermitExpired
 from spinney.flows.cli import main
 from spinney.flows.cli.site_join import show_study
+from spinney.flows.site_check import SiteCheckInput, site_check
+from spinney.flows.site_monitor import SiteMonitorInput, site_monitor
+from spinney.flows.site_round import SiteRoundInput, site_round
+from spinney.flows.site_score import SiteScoreInput, site_score
 from spinney.house.approvals import Approvals
 from spinney.house.audit import Audit
 from spinney.house.coordinator_night import CoordinatorNights
@@ -25,6 +30,7 @@ from spinney.study.study import Study
 from spinney.tasks.site import keep_to_permit, score_night_of
 from tests.federations import breast_study, breast_village
 from tests.made_up import pull_at
+from tests.nights import served
 
 ENDED = {"reference": "EK 17/2019", "granted_by": "the ethics committee", "expires": "2020-03-31"}
 STUDY = breast_study(permit=ENDED)
@@ -135,6 +141,22 @@ def test_other_studies_keep_their_patients(village: Village) -> None:
     forget_study(site.vault, "breast")
     assert other.path.exists()
     assert {path.parent.name for path in of_patients(site.home)} == {"other"}
+
+
+@pytest.mark.parametrize(
+    ("flow", "form"),
+    [
+        (site_round, SiteRoundInput),
+        (site_check, SiteCheckInput),
+        (site_score, SiteScoreInput),
+        (site_monitor, SiteMonitorInput),
+    ],
+)
+def test_whatever_runs_next_deletes_and_says_why(flow: Any, form: Any, village: Village) -> None:
+    site = with_patients(village)
+    with served(village), pytest.raises(PermitExpired, match="EK 17/2019"):
+        flow.fn(form(site="ash", study="breast"))
+    assert of_patients(site.home) == []
 
 
 def test_its_champion_scores_nobody_any_more(village: Village) -> None:

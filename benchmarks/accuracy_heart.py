@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.accuracy_data import heart_study, heart_tables
-from benchmarks.accuracy_models import BETTER, CALIBRATED, LOCAL, Voted, forests
+from benchmarks.accuracy_models import BETTER, CALIBRATED, LINEAR, LOCAL, Voted, forests
 from benchmarks.accuracy_tables import counted, half_width
 from benchmarks.harness import Figure, table
 from benchmarks.pictures import Panel, save
@@ -35,7 +35,7 @@ HeartFold = dict[str, tuple[NDArray[np.int64], Voted]]  # site -> its rows in th
 
 FOLDS = 5
 DRAWS = 2000
-HEART_MODELS = ("FedRF", "BOFRF as published", "our weighting", "chosen", "pooled")
+HEART_MODELS = ("FedRF", "BOFRF as published", "our weighting", "chosen", "pooled", *LINEAR)
 BRIER_MODELS = (*HEART_MODELS, *CALIBRATED)
 DRAWN = {name: name for name in ("chosen", "BOFRF as published", "pooled")}
 ALL_HEART_MODELS = (LOCAL, *BRIER_MODELS)

@@ -21,7 +21,6 @@ from spinney.choice.model import FederatedForest
 from spinney.choice.personalise import Chooser, Decision
 from spinney.federation.messages import Done, Weights
 from spinney.federation.seam import Message
-from spinney.forest.votes import scores
 from spinney.plugins import ALGORITHMS
 from spinney.rows.cohort import Cohort
 from spinney.rows.parts import Part, Parts, folds
@@ -31,8 +30,12 @@ from spinney.trial.simulate import pooled_forest, simulate
 Floats = NDArray[np.float64]
 
 LOCAL = "local forest"
-CALIBRATED = ("local, calibrated", "chosen, own base rate", "chosen, calibrated")
+CALIBRATED = ("local, calibrated", "chosen, own base rate", "chosen, calibrated", "chosen with companion, calibrated")
+GROWN = ("forest", "unseen", "home-forest", "home-unseen", "attacked")
 HELD_OUT = "personalised by hold-out"
+ACCOMPANIED = "chosen with companion"
+LINEAR = ("local linear", "local blend", "federated linear", "blend", ACCOMPANIED)
+"""Where no common regression may be fitted, the forest stands for it: what a site would have."""
 Choice = Literal["federated", "guard", "question", "too few"]
 
 
@@ -46,9 +49,7 @@ class Watched:
     def test_votes(self) -> dict[str, Floats]:
         """Votes of every candidate on the test rows."""
         chooser = self.chooser
-        names = list(chooser.candidates)
-        votes = scores(chooser.walker, chooser.cohort.rows(Part.TEST).X, chooser.matrix(names))
-        return {name: np.nan_to_num(votes[:, place], nan=0.5) for place, name in enumerate(names)}
+        return chooser.votes(chooser.cohort.rows(Part.TEST), [*chooser.candidates, *chooser.linear])
 
     def personalised_votes(self) -> Floats:
         """Votes of what the personalised selection takes."""
@@ -58,22 +59,27 @@ class Watched:
 class WatchedSite(BofrfSite):
     """BOFRF's site, looked at from inside."""
 
-    grown_here: ClassVar[dict[str, tuple[bytes, Any]]] = {}
+    grown_here: ClassVar[dict[str, tuple[bytes, dict[str, Any]]]] = {}
 
     def grown(self) -> bytes:
         """The same rows and the same seed give the same trees, whichever rule weighs them: they are grown once."""
         memory, rows = self.house.memory, self.training
-        words = f"{self.house.name} {self.house.study.split.seed} {self.house.study.forest}".encode()
+        study = self.house.study
+        words = f"{self.house.name} {study.split.seed} {study.forest} {study.privacy}".encode()
         key = hashlib.sha256(words + rows.X.tobytes() + rows.y.tobytes()).hexdigest()
         if key not in self.grown_here:
-            self.grown_here[key] = super().grown(), memory["unseen"]
-        memory["forest"], memory["unseen"] = self.grown_here[key]
-        return self.grown_here[key][0]
+            lent = super().grown()
+            self.grown_here[key] = lent, {name: memory[name] for name in GROWN if name in memory}
+        lent, left = self.grown_here[key]
+        memory.update(left)
+        return lent
 
     def finish(self, order: Weights) -> Message:
         """Choose as ever, and keep what there was to choose from."""
-        house = self.house
-        pool = self.pool(order.manifest)
+        house, lent = self.house, order.manifest
+        if "home-forest" in house.memory:
+            order = self._with_trees_of_home(order)
+        pool = self.pool(order.manifest, lent)
         chooser = Chooser(house.study, house.cohort, pool, *self.candidates(pool, order))
         house.outcome = Watched(chooser.decide(), chooser)  # no figures of a single night: they come from votes
         return Done({})
@@ -113,14 +119,16 @@ class Seen:
 
 
 def forests(study: Study, cohorts: Mapping[str, Cohort]) -> dict[str, Voted]:
-    """Local, FedRF, BOFRF as published, ours, chosen and pooled."""
+    """Local, FedRF, BOFRF as published, ours without and with its companion, and pooled."""
     WatchedSite.grown_here.clear()
-    ours = simulate(study, cohorts, algorithm=WATCHED).outcomes
+    ours = simulate(study.with_settings(algorithm={"companion": "none"}), cohorts, algorithm=WATCHED).outcomes
+    both = simulate(study.with_settings(algorithm={"companion": "linear"}), cohorts, algorithm=WATCHED).outcomes
     theirs = simulate(study.with_settings(algorithm={"preset": "published"}), cohorts, algorithm=WATCHED).outcomes
     trees = study.forest.trees * len(cohorts)  # as many as the federation has
     pooled = pooled_forest(study.with_settings(forest={"trees": trees}), cohorts)
     return {
-        site: _voted(_watched(ours[site]), _watched(theirs[site]), cohort, pooled) for site, cohort in cohorts.items()
+        site: _voted(_watched(ours[site]), _watched(theirs[site]), _watched(both[site]), cohort, pooled)
+        for site, cohort in cohorts.items()
     }
 
 
@@ -174,9 +182,9 @@ def _fifth_aside(cohort: Cohort, study: Study) -> Parts:
     return part
 
 
-def _voted(ours: Watched, theirs: Watched, cohort: Cohort, pooled: FederatedForest) -> Voted:
+def _voted(ours: Watched, theirs: Watched, both: Watched, cohort: Cohort, pooled: FederatedForest) -> Voted:
     test = cohort.rows(Part.TEST)
-    mine, published = ours.test_votes(), theirs.test_votes()
+    mine, published, joint = ours.test_votes(), theirs.test_votes(), both.test_votes()
     votes = {
         LOCAL: mine["local"],
         "FedRF": mine["fedrf"],
@@ -185,6 +193,12 @@ def _voted(ours: Watched, theirs: Watched, cohort: Cohort, pooled: FederatedFore
         "chosen": mine[ours.decision.name],
         "personalised": published[theirs.chooser.personalised()],
         "pooled": pooled.votes(test.X, np.ones_like(test.present)),
+        "local linear": joint["local linear"],
+        "local blend": joint["local blend"],
+        "federated linear": joint.get("linear", joint["bofrf"]),
+        "blend": joint.get("blend", joint["bofrf"]),
+        ACCOMPANIED: joint[both.decision.name],
+        f"{ACCOMPANIED}, calibrated": _calibrated(both, both.decision.name, joint),
         "local, calibrated": _calibrated(ours, "local", mine),
         "chosen, calibrated": _calibrated(ours, ours.decision.name, mine),
         "chosen, own base rate": _at_own_base_rate(ours, mine),

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.accuracy_models import BETTER, CALIBRATED, HELD_OUT, LOCAL, METRICS, Seen
+from benchmarks.accuracy_models import BETTER, CALIBRATED, HELD_OUT, LINEAR, LOCAL, METRICS, Seen
 from benchmarks.accuracy_tables import counted, half_width, with_width
 from benchmarks.harness import Figure, table
 from benchmarks.shifts_data import TEST_ROWS, Federation, Sweep
 
 Floats = NDArray[np.float64]
 
-FORESTS = ("FedRF", "BOFRF as published", HELD_OUT, "our weighting", "chosen")
+FORESTS = ("FedRF", "BOFRF as published", HELD_OUT, "our weighting", "chosen", *LINEAR)
 RANKED = (LOCAL, *FORESTS, "local AdaBoost", "BOPPID", "pooled")
 JOINED = (*FORESTS, "BOPPID", "pooled")
 MODELS = (*RANKED, *CALIBRATED)

@@ -4,6 +4,7 @@ membership  was this patient among those who grew the forest? by shadow forests,
 joiners     who came between two nights?
 attributes  the one value that is not known of a patient, by what the release believes
 own_release  the membership attack, by a site on what it is about to lend
+sums        rows behind the opened sums of a common logistic regression
 differences one patient more between two characteristic vectors
 verdict     how well an attack does, with its interval and beside its null
 

@@ -116,7 +116,8 @@ def _never(member: str, words: tuple[str, ...]) -> str:
         return f"CASE WHEN {member_path(member)} = 'true' THEN {text(DO_NOT)} END"
     if _type(member) == "VARCHAR" and "." not in member:
         return f"CASE WHEN {member_path(member)} IN ({text_list(words)}) THEN {member_path(member)} END"
-    return f"[word for word in {_words(member)} if word IN ({text_list(words)})][1]"
+    found = f"[word for word in {_words(member)} if word IN ({text_list(words)})][1]"
+    return f"CASE WHEN {name(member.partition('.')[0])} IS NOT NULL THEN {found} END"  # hardly any resource has it
 
 
 def _words(member: str) -> str:

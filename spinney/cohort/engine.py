@@ -190,33 +190,42 @@ def _chunks(bench: duckdb.DuckDBPyConnection, looks: Sequence[Look], rows: int) 
 def _read_series(bench: duckdb.DuckDBPyConnection, series: Collection[int]) -> None:
     """Fill `reading` with what the bucket's events mean to each of some series.
 
-    An event is one reading of a series, however many of its codes and coded values the series names.
+    An event is one reading of a series, however many of its codes and coded values the series names. Most events have
+    one row (`alone`), and only the others are grouped.
     """
+    bench.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE reading AS
+        SELECT series, patient, "time", known, "value", coalesce(category, "text") AS "text"
+        FROM ({_meant(series, "e.alone")})
+        UNION ALL
+        SELECT series, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
+            min("value") AS "value", coalesce(arg_min(category, (place, category)), min("text")) AS "text"
+        FROM ({_meant(series, "NOT e.alone")}) GROUP BY series, event
+        """
+    )
+
+
+def _meant(series: Collection[int], which: str) -> str:
+    """SQL for what rows of the events mean to the series that name them."""
     joined = " UNION ALL ".join(
         "SELECT e.*, f.series, f.takes, f.counting, f.bounds FROM event e "
-        f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE f.series IN ({_numbers(series)}) "
+        f"JOIN choice f ON f.kind = e.kind AND {by_code} WHERE {which} AND f.series IN ({_numbers(series)}) "
         "AND (len(f.classes) = 0 OR list_contains(f.classes, e.class)) "
         "AND (len(f.statuses) = 0 OR list_contains(f.statuses, e.status)) "
         f"AND (len(f.answers) = 0 OR {has_answer('f.answers')})"
         for by_code in ("f.code = e.code", "f.code IS NULL")
     )
-    bench.execute(
-        f"""
-        CREATE OR REPLACE TEMP TABLE reading AS
-        WITH met AS ({joined}), meant AS (
+    return f"""
+        SELECT * FROM (
             SELECT m.series, event, patient, "time", counting, place,
                 CASE takes WHEN 'days' THEN end_known ELSE known END AS known,
                 CASE takes WHEN 'number' THEN CASE WHEN bounds OR comparator IS NULL THEN "value" * factor + shift END
                     WHEN 'days' THEN lasted END AS "value",
                 CASE takes WHEN 'text' THEN "text" END AS "text", category
-            FROM met m LEFT JOIN converted c ON c.series = m.series AND c.unit = coalesce(m.unit, '')
+            FROM ({joined}) m LEFT JOIN converted c ON c.series = m.series AND c.unit = coalesce(m.unit, '')
             LEFT JOIN meaning s ON s.series = m.series AND s.word = m.text
-        )
-        SELECT series, any_value(patient) AS patient, any_value("time") AS "time", any_value(known) AS known,
-            min("value") AS "value", coalesce(arg_min(category, (place, category)), min("text")) AS "text"
-        FROM meant WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL GROUP BY series, event
-        """
-    )
+        ) WHERE counting OR "value" IS NOT NULL OR "text" IS NOT NULL"""
 
 
 def _statistics(bench: duckdb.DuckDBPyConnection, looks: Sequence[Look], some: Sequence[int]) -> pa.Table:

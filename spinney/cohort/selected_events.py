@@ -109,7 +109,7 @@ def _mapped(kind: str, file: Path, codes: tuple[str, ...], now: datetime) -> str
     any_of = f"WHERE code IN ({text_list(codes)})" if codes else ""
     return f"""
         SELECT * FROM (
-            SELECT event, patient, kind, place, again, coalesce(c.ours, e.code) AS code, "time", "until", lasted,
+            SELECT event, patient, kind, place, again, alone, coalesce(c.ours, e.code) AS code, "time", "until", lasted,
                 recorded, known, end_known, "value", comparator,
                 coalesce(w.ours, e.text) AS "text", coalesce(u.ours, nullif(e.unit, ''), a.ours) AS unit,
                 status, "class", encounter, parent, discharge, CASE WHEN reason IS NOT NULL THEN reason

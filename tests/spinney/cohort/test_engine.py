@@ -132,6 +132,17 @@ def test_an_event_with_two_codings_counts_once(tmp_path: Path) -> None:
     assert rows["x"].tolist() == [1.0]
 
 
+@pytest.mark.parametrize("kind", ["count", "mean"])
+def test_copies_of_one_version_that_say_unequally_much_are_one_event(tmp_path: Path, kind: str) -> None:
+    one = observation("2023-01-08", 70.0, code=GLUCOSE)
+    other = one | {"code": {"coding": [*coded(WEIGHT)["coding"], *coded(GLUCOSE)["coding"]]}}
+    rest = [observation("2023-01-07", 80.0)]
+    rows = frame(
+        tmp_path, study(feature("x", kind, codes=[WEIGHT, GLUCOSE])), [patient(), STAY, RIPENER, one, other, *rest]
+    )
+    assert rows["x"].tolist() == [{"count": 2.0, "mean": 75.0}[kind]]
+
+
 @pytest.mark.parametrize(("statistic", "expected"), [("count", 3.0), ("mean", 72.0), ("std", 3.4641016151377544)])
 def test_events_that_are_equal_in_all_but_their_identity_are_several(
     tmp_path: Path, statistic: str, expected: float

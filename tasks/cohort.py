@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from prefect import task
 from prefect.logging import get_run_logger
 
@@ -16,7 +18,7 @@ from spinney.study.study import Study
 from spinney.tasks.artifacts import show_attrition, show_quality
 from spinney.tasks.guarded import guards_patients
 from spinney.tasks.retries import NO_TRACE, TRANSIENT
-from spinney.tasks.site import honour_objections
+from spinney.tasks.site import champion_cohort, honour_objections
 
 
 @task(task_run_name="pull the cohort of {study.name}", **TRANSIENT, **NO_TRACE)
@@ -42,7 +44,17 @@ def check_cohort(site: SiteSettings, study: Study, pulled: PullResult) -> CheckR
     """Hold the cohort against the study's rules; whether it may take part, `quality.require` says."""
     from spinney.cohort.check_result import check_cohort as check  # Great Expectations takes seconds to import
 
-    checked = check(site.home, study, pulled.cohort, pulled.report, site.accepted)
+    now = None if site.as_of else datetime.now(UTC)
+    checked = check(
+        site.home,
+        study,
+        pulled.cohort,
+        pulled.report,
+        site.accepted,
+        site.volume,
+        champion=champion_cohort(site, study),
+        now=now,
+    )
     show_attrition(site.name, study, pulled.report, checked.division)
     show_quality(checked.quality, study.name)
     log = get_run_logger()

@@ -10,7 +10,7 @@ from spinney.cohort.patients import Patients
 from spinney.cohort.purge import forget_study, silent_trees, studies_in
 from spinney.configuration.site import SiteSettings
 from spinney.connectors.exchange import SystemClock
-from spinney.connectors.mlflow import Registry
+from spinney.connectors.mlflow import CHAMPION, Registry, RegistryFailed
 from spinney.errors import PermitExpired
 from spinney.house.approvals import Approvals, NotApproved, the_study
 from spinney.house.audit import Audit, AuditEntry
@@ -97,6 +97,15 @@ def note_objections(site: SiteSettings, study: Study, counts: ObjectionCounts) -
     words = f"{counts.sentence()}; HMAC of the lists under this house's key: {counts.digest}."
     told = {"direction": "noted", "kind": "Objections", "study": study.name, "digest": counts.digest, "words": words}
     Audit(site.home / "audit.jsonl").append(AuditEntry.model_validate(told), SystemClock().now())
+
+
+def champion_cohort(site: SiteSettings, study: Study) -> str:
+    """Digest of the cohort that the model in use was chosen on; nothing where the registry doesn't say."""
+    try:
+        champion = Registry(site.home, site.registry).find(study.name, CHAMPION)
+    except RegistryFailed:
+        return ""
+    return champion.said("cohort_digest") if champion else ""
 
 
 def watch_of(site: SiteSettings, study: Study) -> Watch | None:

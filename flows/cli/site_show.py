@@ -69,7 +69,7 @@ def look(study: Study, site: SiteSettings) -> Looked:
     finally:
         honour_objections(site, study, report.objections)
     seconds = time.monotonic() - start
-    checked = check_cohort(site.home, study, cohort, report, site.accepted)
+    checked = check_cohort(site.home, study, cohort, report, site.accepted, site.volume)
     training = encode_table(site.vault, cohort, study).rows(Part.TRAINING)
     features = summarise(site.vault.read(cohort), study)
     seen = Seen(cohort, features, checked, _vector(training, study), what_leaves(study, len(training)))

@@ -1,4 +1,4 @@
-"""What a site says it has nothing of: the part of site.yaml that lets it take part all the same."""
+"""What a site says it has nothing of, and how far its nights may differ: with these it takes part all the same."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ class Accepted(Settings):
         lost = {*gone}
         about = {one: {name for name in looked_at if fnmatchcase(name, one)} for one in self.words(lacking)}
         return [one for one, names in about.items() if names and not names & lost]
+
+
+class VolumeRules(Settings):
+    """How far a night may be from the accepted nights before."""
+
+    warn: float = Field(1.2, gt=1, description="A factor beyond which, and beyond what is usual, the report warns.")
+    refuse: float = Field(
+        1.6,
+        gt=1,
+        description="A factor beyond which this site stays out of the round. Raise it for one night, when somebody "
+        "here knows why; later nights are held against that one, too.",
+    )

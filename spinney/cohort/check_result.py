@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from spinney.cohort.accepted import Accepted
+from spinney.cohort.accepted import Accepted, VolumeRules
 from spinney.cohort.attrition import Division
 from spinney.cohort.drift import Drift, cohorts_before, drift
 from spinney.cohort.gaps import gaps
 from spinney.cohort.quality_docs import write_docs
 from spinney.cohort.record_steps import finer_than_recorded
 from spinney.cohort.vault import Vault
+from spinney.cohort.volume import NightVolume, Volumes, volume_rules
 from spinney.connectors.great_expectations.quality import Counts, QualityReport, RuleResult, check_table
 from spinney.errors import CohortRejected
 from spinney.rows.cohort import divided
@@ -22,7 +24,7 @@ from spinney.rows.cohort_ref import CohortRef
 from spinney.rows.encode import encode_label
 from spinney.study.study import Study
 
-NOTHING_ACCEPTED = Accepted()
+NOTHING_ACCEPTED, AS_USUAL = Accepted(), VolumeRules()
 DOCS_FOLDER = "data-docs"
 VERIFY = "see: spinney house verify"
 
@@ -42,9 +44,20 @@ class CheckResult:
 
 
 def check_cohort(
-    home: Path, study: Study, cohort: CohortRef, counts: Counts, accepted: Accepted = NOTHING_ACCEPTED
+    home: Path,
+    study: Study,
+    cohort: CohortRef,
+    counts: Counts,
+    accepted: Accepted = NOTHING_ACCEPTED,
+    volume: VolumeRules = AS_USUAL,
+    *,
+    champion: str = "",
+    now: datetime | None = None,
 ) -> CheckResult:
-    """Check a site's cohort. Whether it may take part is for `quality.require` to say."""
+    """Check a site's cohort. Whether it may take part is for `quality.require` to say.
+
+    `champion`: digest of the cohort that the model in use was chosen on. `now`: None where dates are shifted.
+    """
     vault = Vault(home)
     table = vault.read(cohort)
     earlier = cohorts_before(vault, study, cohort)
@@ -52,18 +65,35 @@ def check_cohort(
     passed_over = earlier[earlier.index(found[0]) + 1 :] if found else earlier
     before = found[1] if found else None
     division = division_of(table, study, vault)
+    volumes, tonight = Volumes(vault, study), NightVolume.of(table, study, counts)
     more = (
         *enough_patients(division, study),
         *gaps(table, before, study, counts, accepted),
         *finer_than_recorded(table, study),
+        *volume_rules(table, volumes.read(), tonight, volume, now),
     )
     quality = QualityReport((*check_table(table, study, counts).results, *more))
     moved = None if before is None else drift(before, table, study)
     if not quality.failures("critical"):
         vault.accept(cohort)
-    docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, moved.warnings if moved else None)
-    notes = tuple(f"{ref.path} is damaged, and nothing is compared with it; {VERIFY}" for ref in passed_over)
+        volumes.keep(tonight)
+    slow = tuple(_slow_drift(vault, earlier, found[0], champion, table, study)) if found else ()
+    docs = write_docs(home / DOCS_FOLDER, study, cohort, quality, (*moved.warnings, *slow) if moved else None)
+    notes = slow + tuple(f"{ref.path} is damaged, and nothing is compared with it; {VERIFY}" for ref in passed_over)
     return CheckResult(quality, moved, docs, division, notes)
+
+
+def _slow_drift(
+    vault: Vault, earlier: Sequence[CohortRef], last: CohortRef, champion: str, table: pa.Table, study: Study
+) -> Iterator[str]:
+    """What moves too little from night to night to be seen: since the first accepted cohort, and the champion's."""
+    since = {
+        "the first accepted cohort that is kept": earlier[:1],
+        "the cohort that the model in use was chosen on": [ref for ref in earlier if ref.digest == champion],
+    }
+    for name, refs in since.items():
+        found = vault.newest_whole([ref for ref in refs if ref != last])
+        yield from (f"since {name}: {words}" for words in (drift(found[1], table, study).warnings if found else ()))
 
 
 def division_of(table: pa.Table, study: Study, vault: Vault) -> Division | None:

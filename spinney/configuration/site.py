@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 
 from spinney.base import FileName, Settings
-from spinney.cohort.accepted import Accepted
+from spinney.cohort.accepted import Accepted, VolumeRules
 from spinney.cohort.as_of import AsOf
 from spinney.cohort.vault import Vault
 from spinney.configuration.house import (
@@ -71,6 +71,7 @@ class SiteSettings(Settings):
     opt_out: tuple[AnyList, ...] = Field(
         (), description="Lists of patients who object, or who agree: kind file, sql or consent; read for every pull."
     )
+    volume: VolumeRules = Field(VolumeRules(), description="How far a night may be from the accepted nights before.")
     accepted: Accepted = Field(
         Accepted(),
         description="What this site has nothing of, and somebody has looked why; else it stays out of rounds.",

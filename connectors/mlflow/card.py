@@ -16,7 +16,7 @@ LIMITS = (
     "A feature that is not there counts as missing, or trees that ask it abstain, as the study says. It supports a "
     "decision and takes none."
 )
-FIGURES = ("auroc", "auprc", "brier", "mcc", "sensitivity", "specificity")
+FIGURES = ("auroc", "auprc", "brier", "mcc", "sensitivity", "specificity", "ppv", "npv", "accuracy", "f1")
 
 
 def card(version: Version, lineage: Lineage, evidence: Evidence, features: Sequence[Feature]) -> str:
@@ -66,9 +66,17 @@ def _why(evidence: Evidence) -> str:
     return "\n".join(said) + ("\n\n" + _table(("candidate", "on the rows to choose on"), rows) if rows else "")
 
 
+def _out_of_bag(found: Evidence | None) -> str:
+    if not found:
+        return "Too few test patients for figures."
+    rows = [(name, *(_span(found["figures"][one].get(name)) for one in ("local", "chosen"))) for name in FIGURES]
+    words = "Too few test patients for figures. Out of bag, on the patients who train and by whose votes it was chosen:"
+    return f"{words}\n\n{_table(('figure', 'local (95 %)', 'chosen (95 %)'), rows)}"
+
+
 def _tests(evidence: Evidence) -> str:
     if not evidence["test"]:
-        return "Too few test patients for figures."
+        return _out_of_bag(evidence.get("out_of_bag"))
     alone = evidence.get("strongest_alone", "local")
     first = () if alone == "local" else (f"gain over {alone}, the strongest alone",)
     columns = (

@@ -95,6 +95,12 @@ class Bofrf(Settings):
         return self.companion == "linear" and not self.published and self.selection == "guarded"
 
     @property
+    def strict(self) -> tuple[float, ...]:
+        """Every tau that may decide about a tree."""
+        decides = not self.tempered or self.selection == "personalised"
+        return tuple(sorted({self.tau, *self.taus})) if decides else ()
+
+    @property
     def tempered(self) -> bool:
         """Our weighting, unless the study says otherwise."""
         return self.weighting == "tempered" or (self.weighting is None and not self.published)
@@ -209,7 +215,8 @@ class BofrfSite(LinearSums, ScoringSite):
         among = personal
         if self.settings.selection == "guarded":
             among = ("bofrf own trees", "bofrf") if published else ()
-        return Rules(shown, "bofrf", personal, choose_among=among, guard=not published, asks=not published)
+        ours = not published
+        return Rules(shown, "bofrf", personal, choose_among=among, guard=ours, asks=ours, calibrates=ours)
 
     def _weigher(self, pool: Pool, order: Weights, cap: Cap, *, own_only: bool) -> Weigher:
         known = len(order.manifest)

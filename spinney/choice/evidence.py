@@ -40,6 +40,7 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
         },
         "succession": plain(outcome.succession),
         "gain_over_champion": plain(outcome.gain_over_champion),
+        "out_of_bag": plain(outcome.out_of_bag),
         "newest": plain(outcome.newest),
         "subgroups": plain(outcome.subgroups),
         "credit": plain(outcome.credit),
@@ -51,6 +52,8 @@ def evidence_of(outcome: Outcome) -> dict[str, Any]:
 def headline(outcome: Outcome) -> dict[str, float]:
     """The figures that a list of models shows beside each other."""
     told = {f"test_{name}": figure.value for name, figure in outcome.figures.items()}
+    if outcome.out_of_bag is not None:
+        told["out_of_bag_auroc"] = outcome.out_of_bag.figures["chosen"]["auroc"].value
     if outcome.newest is not None and "auroc" in outcome.newest.figures:
         told["newest_auroc"] = outcome.newest.figures["auroc"].value
     if "auroc" in outcome.gain_over_alone:

@@ -36,9 +36,12 @@ class Drawn:
         return Drawn(self.value - other.value, self.draws - other.draws)
 
     def figure(self, level: float = 0.95) -> Figure:
-        """The value with a percentile interval."""
-        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        return Figure(float(self.value[0]), float(low), float(high))
+        """The value with a percentile interval, over the resamples in which it is known."""
+        value, known = float(self.value[0]), self.draws[~np.isnan(self.draws)]
+        if np.isnan(value) or not len(known):
+            return Figure(value, np.nan, np.nan)
+        low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+        return Figure(value, float(low), float(high))
 
 
 def intervals(
@@ -136,7 +139,7 @@ def resampled(y: ArrayLike, asked: Asked, groups: ArrayLike, resamples: int, see
         draws += here
         moved += [one + beside for one in here]
     every = np.concatenate(draws, axis=1)
-    lowest, highest = every.min(axis=1, keepdims=True), every.max(axis=1, keepdims=True)
+    lowest, highest = (of.reduce(every, axis=1, keepdims=True) for of in (np.fmin, np.fmax))
     # where a model is nearly perfect, moving could leave the range of the figure, which no draw does
     told = iter(map(Drawn, whole, np.clip(np.concatenate(moved, axis=1), lowest, highest)))
     return {model: {name: next(told) for name in metrics} for model, (_, metrics) in asked.items()}

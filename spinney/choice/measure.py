@@ -13,6 +13,7 @@ from spinney.choice import metrics
 from spinney.choice.curves import curve
 from spinney.choice.intervals import intervals, paired, resampled
 from spinney.choice.metrics import RANKING_AND_ERROR, Figure, Metric
+from spinney.choice.out_of_bag import out_of_bag
 from spinney.choice.outcome import Decision, Newest, Outcome, Subgroup
 from spinney.choice.split_votes import SplitVotes
 from spinney.rows.cohort import Cohort
@@ -63,9 +64,11 @@ def measured(chooser: Chooser, decision: Decision, model: FederatedForest) -> Ou
     }
     if note := too_few(test, study, "test"):
         decision = replace(decision, notes=(*decision.notes, note))
+        base["out_of_bag"] = out_of_bag(chooser, decision)
         return Outcome(auroc=dict.fromkeys(shown), figures={}, calibration=None, gain={}, decision=decision, **base)
     seed, draws = study.split.seed, study.choice.bootstrap
     final = _final(by_name[decision.name], decision)
+    by_name = {name: _as_said(chooser, name, votes, decision) for name, votes in by_name.items()}
     asked = {name: (votes, RANKING_AND_ERROR) for name, votes in by_name.items()}
     drawn = resampled(test.y, {**asked, "chosen": (final, _wide(decision))}, test.patients, draws, seed)
     spans = {name: {metric: one.figure() for metric, one in of.items()} for name, of in drawn.items()}
@@ -106,9 +109,7 @@ def figures_of(rows: Cohort, final: Floats, decision: Decision, study: Study) ->
 def _wide(decision: Decision) -> Mapping[str, Metric]:
     return {
         **RANKING_AND_ERROR,
-        "mcc": metrics.at_threshold(decision.threshold, metrics.mcc),
-        "sensitivity": metrics.at_threshold(decision.threshold, metrics.sensitivity),
-        "specificity": metrics.at_threshold(decision.threshold, metrics.specificity),
+        **{name: metrics.at_threshold(decision.threshold, of) for name, of in metrics.THRESHOLDED.items()},
     }
 
 
@@ -125,6 +126,12 @@ def newest(chooser: Chooser, decision: Decision) -> Newest | None:
         return Newest(share, {}, note)
     final = _final(chooser.votes(rows, [decision.name])[decision.name], decision)
     return Newest(share, figures_of(rows, final, decision, study))
+
+
+def _as_said(chooser: Chooser, name: str, votes: Floats, decision: Decision) -> Floats:
+    """A candidate's votes as its model would say them: calibrated, if the chosen one's are."""
+    line = chooser.calibration(name)[0] if decision.calibration is not None else None
+    return votes if line is None else metrics.calibrated(votes, *line)
 
 
 def _final(votes: Floats, decision: Decision) -> Floats:

@@ -63,6 +63,43 @@ def specificity(counts: ArrayLike) -> Floats:
     return _ratio(tn, tn + fp)
 
 
+def ppv(counts: ArrayLike) -> Floats:
+    """Share of those called positive that are; NaN where nobody is called."""
+    tp, _, fp, _ = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(tp, tp + fp)
+
+
+def npv(counts: ArrayLike) -> Floats:
+    """Share of those called negative that are; NaN where everybody is called positive."""
+    _, tn, _, fn = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(tn, tn + fn)
+
+
+def accuracy(counts: ArrayLike) -> Floats:
+    """Share of the rows that were called what they are; NaN without rows."""
+    tp, tn, fp, fn = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(tp + tn, tp + tn + fp + fn)
+
+
+def f1(counts: ArrayLike) -> Floats:
+    """Harmonic mean of sensitivity and PPV; NaN without positives, called or true."""
+    tp, _, fp, fn = np.moveaxis(np.asarray(counts).astype(np.float64), -1, 0)
+    return _ratio(2 * tp, 2 * tp + fp + fn)
+
+
+THRESHOLDED: Mapping[str, Callable[[ArrayLike], Floats]] = MappingProxyType(
+    {
+        "mcc": mcc,
+        "sensitivity": sensitivity,
+        "specificity": specificity,
+        "ppv": ppv,
+        "npv": npv,
+        "accuracy": accuracy,
+        "f1": f1,
+    }
+)
+
+
 # Figures on scores
 
 

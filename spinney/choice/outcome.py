@@ -62,6 +62,14 @@ class Newest:
 
 
 @dataclass(frozen=True)
+class OutOfBag:
+    """Figures on the rows to choose on, where test patients are too few: local and chosen, and what is gained."""
+
+    figures: Mapping[str, Mapping[str, Figure]]
+    gain: Mapping[str, Figure]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A site's result: its model, the decision behind it, and figures on test rows."""
 
@@ -83,6 +91,7 @@ class Outcome:
     gain_over_champion: Mapping[str, Figure] = field(default_factory=dict)  # on the same test rows
     strongest_alone: str = "local"  # what this site could have alone and is best by the rows to choose on
     gain_over_alone: Mapping[str, Figure] = field(default_factory=dict)  # over that, on the same test rows
+    out_of_bag: OutOfBag | None = None  # None: there are test patients enough, or even for this too few
     newest: Newest | None = None  # None: the study keeps no newest index events aside
     subgroups: tuple[Subgroup, ...] = ()
     tested: SplitVotes | None = field(

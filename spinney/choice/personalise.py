@@ -113,6 +113,7 @@ class Rules:
     guard: bool = True
     asks: bool = True  # whether a person is asked where other sites' trees are worse than chance
     opponents: tuple[str, ...] = ("local",)  # what this site could have alone: the guard compares with each
+    calibrates: bool = True  # whether votes become probabilities at home, where the study allows it
     judged: bool = True  # False: own votes are in-sample, so nothing can be chosen or calibrated on them
 
 
@@ -335,7 +336,7 @@ class Chooser:
         the sites whose trees they are.
         """
         y, votes = self.judged_rows.y, self.judged[name]
-        if not self.study.choice.calibrate:
+        if not self.study.choice.calibrate or not self.rules.calibrates:
             return None, ()
         if self.patients < self.study.choice.fewest_patients:
             return metrics.at_base_rate(votes, y), (f"{MOVED}: too few patients of one class to calibrate on",)

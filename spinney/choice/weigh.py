@@ -21,9 +21,18 @@ SHARPNESS = 8.0
 ROWS_TO_TRUST_ONESELF = 400
 
 
-def common_weights(total: Counts, precision: float) -> Floats:
-    """G of every tree, rounded: all that leaves the aggregator."""
-    return np.round(np.rint(mcc(total) / precision) * precision, 6) + 0.0  # no negative zero: it travels as a decimal
+def common_weights(total: Counts, precision: float, taus: Sequence[float] = ()) -> Floats:
+    """G of every tree, rounded: all that leaves the aggregator.
+
+    What is above a tau stays above it and what is not does not get there, so that rounding moves no tree over one:
+    there the next step is taken. It can't be done where two tau are nearer to each other than a step.
+    """
+    exact = mcc(total)
+    steps = np.rint(exact / precision)
+    for tau in sorted(taus):
+        highest_below = np.floor(np.round(tau / precision, 6))
+        steps = np.where(exact > tau, np.maximum(steps, highest_below + 1), np.minimum(steps, highest_below))
+    return np.round(steps * precision, 6) + 0.0  # no negative zero: it travels as a decimal
 
 
 def mcc_weights(common: Floats, tau: float) -> Floats:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.attacks.own_release import SECONDS
-from spinney.choice import metrics
 from spinney.choice.choose import outcome_of
+from spinney.choice.judge import Judge
 from spinney.choice.personalise import NO_TREES, Candidate, Chooser, LinearCandidate, Pool, Rules
 from spinney.choice.validate import folds_of, way_of
 from spinney.errors import Declined, Refused, TreeRefused
@@ -459,6 +459,8 @@ class ForestSite(EpochSite):
         fold = folds(training.y, patients, settings.tuning.folds, seed)
         X, y = self.rounding.snapped(present_only(training)), training.y
 
+        judge = Judge.of(self.house.study)
+
         def quality(candidate: ForestSettings) -> float:
             votes = np.empty(len(y))
             for number in range(settings.tuning.folds):
@@ -478,7 +480,7 @@ class ForestSite(EpochSite):
                 )
                 forest = export_forest(grown.trees, grown.drawn, rows, labels, codes, floor=1, rounding=None)
                 votes[out] = Walker(forest, X.shape[1]).votes(X[out]).mean(axis=1)
-            return metrics.auroc(y, votes)
+            return judge.quality(training, votes)
 
         return tune(settings, seed, quality, self.house.budget(settings.tuning.seconds))
 

@@ -147,7 +147,7 @@ class ScoringSite(ForestSite):
             _check(total, order.most)
         except RoundVoid as reason:
             raise Refused(str(reason)) from None
-        return OwnWeights(common_weights(total, house.study.privacy.weight_precision))
+        return OwnWeights(common_weights(total, house.study.privacy.weight_precision, house.study.taus))
 
     def _counts_of(self, owner: str) -> Counts:
         return np.asarray(self.house.memory["counts"][self.house.memory["owners"] == owner])
@@ -202,7 +202,9 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
         order = opened.order
         total = order.tally.heard(opened.total, opened.alone, order.bits)
         _check(total, _most(study, order.participants, joined))
-        return _spread(cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision))
+        return _spread(
+            cluster.manifest, order.manifest, common_weights(total, study.privacy.weight_precision, study.taus)
+        )
     order = _order(federation, study, cluster, joined)
     if mode == "ring":
         return _spread(cluster.manifest, order.manifest, _ring(federation, study, order, joined))
@@ -211,7 +213,7 @@ def sum_counts(federation: Federation, study: Study, cluster: Cluster, joined: M
     still = _order(federation, study, cluster, joined).manifest  # who was lost may be missing for some trees
     total = secure_sum.plain_sum(counts)[_within(order.manifest, still)]
     _check(total, _most(study, counts, joined))
-    return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision))
+    return _spread(cluster.manifest, still, common_weights(total, study.privacy.weight_precision, study.taus))
 
 
 def _ring(federation: Federation, study: Study, order: ScoreOrder, joined: Mapping[str, Description]) -> Floats:

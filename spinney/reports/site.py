@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from xml.etree.ElementTree import Element
 
 from spinney.choice.curves import Curve
-from spinney.choice.personalise import Outcome
+from spinney.choice.outcome import Outcome, OutOfBag
 from spinney.reports import svg as svg
 from spinney.reports.answers import answers_list, night_answers
 from spinney.reports.data import attrition_section, letters_section, quality_section
@@ -72,8 +72,7 @@ def _notes(outcome: Outcome) -> Iterator[Element]:
 
 def _measured(outcome: Outcome) -> Iterator[Element]:
     if not outcome.figures:
-        words = "There are too few test patients for figures and curves; the model was chosen by the study's default."
-        yield section("How good it is", el("p", words))
+        yield section("How good it is", *_out_of_bag(outcome.out_of_bag))
         return
     yield section(
         "Local against federated",
@@ -85,6 +84,28 @@ def _measured(outcome: Outcome) -> Iterator[Element]:
     yield section("Curves", el("div", *_curves(outcome), class_="figures"), _points(outcome.curves))
     yield from _newest(outcome)
     yield from _subgroups(outcome)
+
+
+def _out_of_bag(found: OutOfBag | None) -> Iterator[Element]:
+    """What can be said without test patients."""
+    if found is None:
+        yield el("p", "There are too few test patients for figures and curves; the model was chosen by the default.")
+        return
+    yield el(
+        "p",
+        "There are too few test patients for figures. These are out of bag, on the patients who train: no own tree "
+        "judges a patient that it was grown on, but the model was chosen by these votes.",
+    )
+    names = [name for name in METRICS if name in found.figures["chosen"]]
+    rows = [
+        [
+            metric(name),
+            *(told(found.figures[one][name]) for one in ("local", "chosen")),
+            told(found.gain[name], 3, "+") if name in found.gain else "",
+        ]
+        for name in names
+    ]
+    yield table(["Figure", candidate("local"), candidate("chosen"), "Gain"], rows, "Figures out of bag")
 
 
 def _side_by_side(outcome: Outcome) -> dict[str, str]:

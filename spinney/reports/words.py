@@ -36,6 +36,10 @@ METRICS = {
     "mcc": "MCC",
     "sensitivity": "Sensitivity",
     "specificity": "Specificity",
+    "ppv": "PPV",
+    "npv": "NPV",
+    "accuracy": "Accuracy",
+    "f1": "F1",
 }
 LOWER_IS_BETTER = frozenset({"brier"})
 Rows = list[dict[str, str]]

@@ -148,7 +148,9 @@ class ForestSettings(Settings):
     max_leaves: int = Field(4096, ge=2, le=1_000_000, description="Most leaves of a tree; one with more is refused.")
     min_samples_split: int = Field(2, ge=2, description="Fewest rows in a node that may be split.")
     min_samples_leaf: int = Field(5, ge=1, description="Fewest rows in a leaf; the privacy floor counts patients, too.")
-    max_features: Literal["sqrt", "log2", "all"] = Field("sqrt", description="Features tried at a split.")
+    max_features: Literal["sqrt", "log2", "all"] | Annotated[int, Field(ge=1)] = Field(
+        "sqrt", description="Features tried at a split; a number is that many columns."
+    )
     criterion: Literal["gini", "entropy"] = Field("gini", description="Measure of a split's quality.")
     bootstrap: Literal["by-class", "plain"] = Field(
         "by-class",

@@ -161,6 +161,11 @@ class Study(Settings):
         return bool(getattr(self.algorithm, "published", False))
 
     @property
+    def taus(self) -> tuple[float, ...]:
+        """Values over which the rounding of weights moves no tree."""
+        return tuple(getattr(self.algorithm, "strict", ()))
+
+    @property
     def absent(self) -> Absent:
         """What a tree does at a site that lacks a feature which it asks."""
         return self.forest.absent or ("abstain" if self.published else "missing")

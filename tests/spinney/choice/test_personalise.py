@@ -329,6 +329,7 @@ def test_too_few_test_patients_give_a_note_instead_of_figures():
     assert set(outcome.auroc.values()) == {None}
     assert (outcome.figures, outcome.gain, outcome.calibration) == ({}, {}, None)
     assert "test patients of one class are too few for figures (the study wants 40)" in outcome.decision.notes[-1]
+    assert outcome.out_of_bag is not None
 
 
 def test_figures_are_those_of_the_model_that_the_site_keeps(alike):

@@ -13,6 +13,18 @@ from spinney.choice.weigh import Cap, common_weights, mcc_weights, or_equal, tem
 HOME = "ash"
 
 
+def test_rounding_moves_no_tree_over_a_tau():
+    rng = np.random.default_rng(0)
+    total = rng.integers(0, 400, (5000, 4))
+    taus = (0.0, 0.1, 0.2, 0.25)
+    exact, plain, told = mcc(total), common_weights(total, 0.01), common_weights(total, 0.01, taus)
+    moved = {tau: int(np.count_nonzero((plain > tau) != (exact > tau))) for tau in taus}
+    assert min(moved.values()) > 0  # it would, without looking
+    for tau in taus:
+        assert np.array_equal(told > tau, exact > tau)
+    assert np.abs(told - exact).max() <= 0.01 + 1e-9
+
+
 def test_a_common_weight_is_the_correlation_rounded_to_a_hundredth():
     # (40 * 30 - 10 * 20) / sqrt(50 * 60 * 40 * 50) = 1000 / 2449.49 = 0.408
     assert common_weights(np.array([[40, 30, 10, 20]]), 0.01).tolist() == [0.41]

@@ -288,7 +288,7 @@ def totals(monkeypatch):
     """What the aggregator sees of every sum, or the owner in a ring; trees of ash come first."""
     seen = []
     monkeypatch.setattr(
-        "spinney.federation.scoring.common_weights", lambda total, _: seen.append(total) or np.zeros(len(total))
+        "spinney.federation.scoring.common_weights", lambda total, *_: seen.append(total) or np.zeros(len(total))
     )
     return seen
 

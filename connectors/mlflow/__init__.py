@@ -60,8 +60,9 @@ REMAINS = (
     "The trees of {site} are gone from this model and the other weights are renormalised. What the counts of {site} "
     "did to the other trees' weights remains until the next round: summing again without it would reveal it."
 )
-
-
+BESIDE = (
+    " What {site} has added to the common logistic regression ends with the next epoch, which is fitted without it."
+)
 SILENCED = (
     "{trees} own trees vote no more, because a patient who grew them has objected; the other weights are renormalised. "
     "The next round chooses anew."
@@ -296,7 +297,7 @@ class Registry:
             model = self.model(version).without(site)
         except CohortRejected:  # all of its trees are that house's
             return None
-        told = {"withdrawn": REMAINS.format(site=site)}
+        told = {"withdrawn": what_remains(site, model)}
         return self._instead(version, model, without_house(self.lineage(version), site, model), told)
 
     def _silenced(
@@ -386,3 +387,9 @@ def _written(
 def _emptied(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)  # what a killed process left
     return private_folder(folder)
+
+
+def what_remains(site: str, model: FederatedForest) -> str:
+    """What a reader of a model must know from which a house has withdrawn."""
+    common = model.linear_ is not None and model.linear_.common
+    return REMAINS.format(site=site) + (BESIDE.format(site=site) if common else "")

@@ -16,9 +16,11 @@ import pytest
 from spinney.choice.saved import ModelRefused
 from spinney.configuration.house import RegistrySettings
 from spinney.connectors.mlflow import LATE, Registry, RegistryFailed, lineage_of
+from spinney.connectors.mlflow.card import card
 from tests.connectors.mlflow.registered import frame, register
 from tests.places import ROOT
 from tests.servers.migrated import registry_in
+from tests.spinney.in_process import SITES, Wood, cohorts, study
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -241,6 +243,23 @@ def test_the_other_weights_are_renormalised_and_the_evidence_says_what_remains(r
     assert "remains until the next round" in registry.evidence(made)["withdrawn"]
     original = wood.outcomes["elm"].model.without("ash")
     assert registry.model(made).digest == original.digest
+
+
+def test_a_blend_is_one_model_with_odds_ratios_and_a_withdrawal_says_what_stays_of_its_regression(registry):
+    joint = study(algorithm={"name": "bofrf", "companion": "linear"})
+    night = Wood(joint, cohorts(joint))
+    night.run()
+    site = next(name for name, one in night.outcomes.items() if one.decision.name == "blend")
+    version = register(registry, night, site=site)
+    rows, model = frame(), night.outcomes[site].model
+    np.testing.assert_array_equal(registry.model(version).predict_proba(rows), model.predict_proba(rows))
+    evidence = registry.evidence(version)
+    assert {one["name"] for one in evidence["odds_ratios"]} == {"x0", "x1", "x2", "x3"}
+    assert "gain_over_alone" in evidence
+    told = card(version, registry.lineage(version), evidence, model.features_)
+    assert "odds ratio per standard deviation" in told
+    (made,) = registry.withdraw("wood", next(name for name in SITES if name != site))
+    assert "common logistic regression ends with the next epoch" in registry.evidence(made)["withdrawn"]
 
 
 def test_a_second_withdrawal_finds_nothing_to_do(registry, wood):

@@ -32,7 +32,7 @@ $(READY): uv.lock pyproject.toml
 	@test -x .tools/bin/uv || { $(PYTHON) -m venv .tools && .tools/bin/python -m pip install --quiet 'uv$(UV_VERSION)'; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv --without-pip .venv
 	.tools/bin/uv sync --frozen --compile-bytecode --python $(BIN)/python
-	$(BIN)/python -c 'import spinney.forest.grower'    # compiles it, so that no test or demo waits for it
+	$(BIN)/python -c 'import spinney.forest.grower, spinney.forest.walk'    # compiles them, so that no test or demo waits for it
 	@touch $@
 
 demo: $(READY) ## A whole night of four made-up hospitals in demo/ (NIGHT=2 for the next one).

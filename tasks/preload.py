@@ -12,7 +12,7 @@ from threading import Event, Thread
 from spinney.connectors.great_expectations.quality import great_expectations
 from spinney.connectors.mlflow.store import empty_database, quiet_mlflow
 
-GROWING = ("spinney.choice.model", "spinney.forest.grower", "sklearn.tree")
+GROWING = ("spinney.choice.model", "spinney.forest.grower", "spinney.forest.walk", "sklearn.tree")
 READY = Event()
 
 

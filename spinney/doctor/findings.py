@@ -31,7 +31,7 @@ from spinney.plugins import ALGORITHMS, EXCHANGES, SOURCES
 
 OLDEST_PYTHON = (3, 11)
 PACKAGE = "spinney"
-GROWER = "spinney.forest.grower"
+COMPILED = ("spinney.forest.grower", "spinney.forest.walk")
 LOCK = Path(__file__).resolve().parents[2] / "uv.lock"
 PERMIT_ENDS_SOON = 30  # days
 SKEW_NOTICED, SKEW_TOO_MUCH = timedelta(seconds=30), timedelta(minutes=5)
@@ -81,10 +81,11 @@ def check_plugins() -> Finding:
 
 
 def check_compiled() -> Finding:
-    """Whether what grows trees is compiled for this processor; if not, it is now, and not in the first night."""
+    """Whether what grows and walks trees is compiled for this processor; if not, it is now, not in the first night."""
     began = perf_counter()
     try:
-        import_module(GROWER)
+        for name in COMPILED:
+            import_module(name)
     except ImportError as error:
         return Finding("compiled", "wrong", f"{error.name or error} can't be loaded; install again: uv sync --frozen")
     folder, seconds = cache_folder(), perf_counter() - began

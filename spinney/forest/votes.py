@@ -58,9 +58,8 @@ def scores(
     picks = weights.shape[1] if which is None else which.shape[1]
     result = np.empty((len(X), picks))
     rows = max(1, BLOCK_CELLS // max(len(walker), weights.shape[1], 1))
-    order = walker.alike(X)
     for start in range(0, len(X), rows):
-        here = order[start : start + rows]
+        here = slice(start, start + rows)
         votes = walker.votes(X[here])
         divisor = np.broadcast_to(weights.sum(axis=0), (len(votes), weights.shape[1]))
         if unseen is not None and own is not None:

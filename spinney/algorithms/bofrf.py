@@ -165,6 +165,11 @@ class BofrfSite(LinearSums, ScoringSite):
         settings: Bofrf = self.house.study.algorithm
         return settings
 
+    @property
+    def fences(self) -> bool:
+        """Not as published."""
+        return not self.settings.published
+
     def counted_rows(self, owners: Sequence[str], unseen: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Own trees out of bag, or as published on the rows that they were grown on."""
         if self.settings.out_of_bag:
@@ -179,7 +184,8 @@ class BofrfSite(LinearSums, ScoringSite):
         """
         settings = self.settings
         local, fedrf = equal_votes(pool, len(order.manifest))
-        largest = 1.0 if settings.published else self.house.study.privacy.largest_share
+        sites = len({*pool.owners})
+        largest = 1.0 if settings.published else self.house.study.privacy.share_cap(sites)
         cap = Cap(pool.owners, pool.home, largest)
         everybody, alone = (self._weigher(pool, order, cap, own_only=own_only) for own_only in (False, True))
         both = (("F", everybody), ("F_n", alone))

@@ -38,6 +38,7 @@ from spinney.federation.refusals import UNREADABLE, held
 from spinney.federation.seam import Decline, Message, Parcel, SiteContext, content_digest
 from spinney.forest import codec
 from spinney.forest.export import Rounding, export_forest, grid_of
+from spinney.forest.fence import Reach, fenced
 from spinney.forest.grow import grow, tune
 from spinney.forest.score import Counts, abstains, fold_counts
 from spinney.forest.traverse import Walker
@@ -406,6 +407,8 @@ class ForestSite(EpochSite):
             counts = self.own_counts(forest, owners, unseen)
         silent = abstains(forest, self.askable)
         silent[: len(common)] |= ~self.scorable(manifest)
+        if self.fences:
+            forest = fenced(forest, Reach.of(self.training.X), np.asarray(owners) == house.name)
         return Pool(forest, owners, house.name, unseen, counts, silent, *self.judges())
 
     def _counts_with_home(
@@ -432,6 +435,11 @@ class ForestSite(EpochSite):
             counted=self.counted_rows(owners, unseen),
             jobs=house.jobs,
         )
+
+    @property
+    def fences(self) -> bool:
+        """Whether foreign trees vote on nothing beyond what this site has trained on."""
+        return True
 
     @property
     def askable(self) -> NDArray[np.bool_]:

@@ -227,8 +227,12 @@ class Privacy(Settings):
         description="No sum has fewer participants, and a tree that fewer sites can score is not summed. Empty: 3, or "
         "2 with a trusted third party.",
     )
-    largest_share: float = Field(
-        0.5, gt=0, le=1, description="Most of the total weight that one other site's trees may have in a model."
+    largest_share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Most of the total weight that one other site's trees may have in a model. Empty: one and a half "
+        "times an equal share, 1.5 / number of sites whose trees vote.",
     )
     missing_rates: bool = Field(
         False, description="The characteristic vector also tells the share of missing values of every feature."
@@ -267,6 +271,10 @@ class Privacy(Settings):
             "of a site that can't score all of them; two neighbours in the ring who collude see the site between them",
             "trusted-third-party": "secure_sum trusted-third-party: the coordinator sees every site's counts",
         }[self.secure_sum]
+
+    def share_cap(self, sites: int) -> float:
+        """Most of the weight that one other site of so many may have, however large it says that it is."""
+        return self.largest_share or min(1.5 / max(sites, 1), 1.0)
 
     @property
     def fewest_scorers(self) -> int:

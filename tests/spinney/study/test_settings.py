@@ -73,3 +73,10 @@ def test_a_choice_that_can_t_be_made_is_refused(words: dict):
 def test_a_schedule_has_five_parts(cron: str):
     with pytest.raises(ValidationError):
         Schedule(cron=cron)
+
+
+@pytest.mark.parametrize(
+    ("largest", "sites", "cap"), [(None, 2, 0.75), (None, 3, 0.5), (None, 6, 0.25), (None, 1, 1), (0.4, 6, 0.4)]
+)
+def test_another_site_has_at_most_one_and_a_half_equal_shares_unless_it_is_said(largest, sites, cap):
+    assert Privacy(largest_share=largest).share_cap(sites) == pytest.approx(cap)

@@ -29,6 +29,7 @@ from spinney.attacks import attributes, differences, joiners, membership
 from spinney.attacks.membership import Exporter
 from spinney.attacks.verdict import AttackResult
 from spinney.choice.metrics import Figure as Value
+from spinney.choice.metrics import auroc
 from spinney.errors import Declined
 from spinney.federation.forest_site import rounding_of
 from spinney.forest.export import export_forest
@@ -149,8 +150,9 @@ def measure(asked: argparse.Namespace) -> Measured:
         X, y = pool.cohort.X, pool.cohort.y
         for release, exporter in releases(pool).items():
             print(f"{name}: {release}", file=sys.stderr, flush=True)
-            found = _membership(exporter, X, y, asked)
-            members.append([name, release, *(_both(one) for one in found.values())])
+            found, quality = _membership(exporter, X, y, asked)
+            members.append([name, release, *(_both(one) for one in found.values()), f"{quality:.3f}"])
+            figures.append(Figure(f"{name}/{release}/AUROC", "", (quality,), "more"))
             figures += _figures(f"{name}/{release}", found)
             if not asked.membership:
                 others.append([name, release, *_others(exporter, X, y, asked).values()])
@@ -158,7 +160,7 @@ def measure(asked: argparse.Namespace) -> Measured:
             vectors += _vectors(name, pool, asked)
     told = [
         "Who was there? Area under the curve, and true positives at one false one of a hundred (95 % intervals):",
-        table(["data", "release", "every tree", "mean vote", "threshold", "null"], members),
+        table(["data", "release", "every tree", "mean vote", "threshold", "null", "AUROC of the model"], members),
     ]
     more = [
         "Who came, and what is the value that is not known? Joiners: area under the curve after so many nights, "
@@ -173,7 +175,10 @@ def measure(asked: argparse.Namespace) -> Measured:
     return Measured(figures, "\n\n".join(told if asked.membership else [*told, *more]), missing)
 
 
-def _membership(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace) -> dict[str, AttackResult]:
+def _membership(
+    exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace
+) -> tuple[dict[str, AttackResult], float]:
+    """Attacks, and how good the releases are on those who did not grow them."""
     forests, targets = (12, 6) if asked.quick else (asked.forests, 40)
     kept: list[Forest] = []
 
@@ -184,12 +189,15 @@ def _membership(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namesp
     every = membership.grow_shadows(keep, X, y, forests)
     vote = np.stack([membership.evidence(one, X, y, "mean-vote") for one in kept])
     mean = membership.Shadows(every.inside, vote)
-    return {
+    said = np.where(y == 1, vote, -vote)
+    qualities = [auroc(y[~half], scores[~half]) for half, scores in zip(every.inside, said, strict=True)]
+    found = {
         "every tree": membership.attack(every, targets),
         "mean vote": membership.attack(mean, targets),
         "threshold": membership.by_threshold(mean, targets),
         "null": membership.null(every, targets),
     }
+    return found, float(np.mean(qualities))
 
 
 def _others(exporter: Exporter, X: Matrix, y: Labels, asked: argparse.Namespace) -> dict[str, str]:

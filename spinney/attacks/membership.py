@@ -58,14 +58,13 @@ def grow_shadows(
     seed: int = 0,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Shadows:
-    """Forests on random halves of the patients and on the other halves, as many as `go_on` allows; at least four."""
+    """Forests on random halves of the patients, as many as `go_on` allows; at least four."""
     inside, told = [], []
     for number in range(forests):
         if number >= 4 and not go_on():
             break
         half = np.zeros(len(y), dtype=bool)
-        half[np.random.default_rng([seed, number - number % 2]).permutation(len(y))[: len(y) // 2]] = True
-        half ^= bool(number % 2)  # the other half: so everybody is in as many forests as out
+        half[np.random.default_rng([seed, number]).permutation(len(y))[: len(y) // 2]] = True
         forest = exporter(X[half], y[half], 1 + number + 1_000_003 * seed)
         inside.append(half)
         told.append(evidence(forest, X, y, look))
@@ -105,8 +104,12 @@ def _against_the_rest(shadows: Shadows, one: int) -> Floats:
 
 def _log_density(told: Floats, known: Floats) -> Floats:
     """Of a normal with each patient's own mean, and a spread between the patient's own and that of all."""
-    mean, spread = np.nanmean(known, axis=0), np.nanvar(known, axis=0)
-    spread = (1 - SHRINK) * spread + SHRINK * np.nanmean(spread) + TINY
+    seen = np.maximum(np.count_nonzero(~np.isnan(known), axis=0), 1)
+    mean = np.nansum(known, axis=0) / seen
+    spread = np.nansum((known - mean) ** 2, axis=0) / seen
+    never = np.isnan(known).all(axis=0)  # of few shadows, somebody is in all or in none: those are like everybody
+    mean, spread = (np.where(never, one[~never].mean(), one) for one in (mean, spread))
+    spread = (1 - SHRINK) * spread + SHRINK * spread.mean() + TINY
     return np.asarray(-((told - mean) ** 2) / (2 * spread) - np.log(spread) / 2)
 
 

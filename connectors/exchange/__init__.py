@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, Self, TypeVar
@@ -195,8 +195,10 @@ class Exchange:
             raise TransientExchangeError(f"at the deadline, with {missing} messages unseen: {trouble}")
         return missing
 
-    def expire(self, older_than: datetime, study: str, sender: str | None = None) -> int:
+    def expire(self, older_than: datetime, study: str, sender: str | None = None, spared: Collection[int] = ()) -> int:
         """Delete a study's messages, and drafts of killed writers, that are older; of all senders or of one.
+
+        Rounds that are `spared` stay, whatever a clock says.
 
         What is in round 0 are papers, not messages: they stay, and only what a killed doctor has tried out goes.
         """
@@ -204,6 +206,7 @@ class Exchange:
             self._expire_round(older_than, study, name, number)
             for name in self._senders(study, sender)
             for number in self.rounds(study, name)
+            if number not in spared
         )
 
     def try_out(self, study: str, sender: str) -> datetime | None:

@@ -122,8 +122,12 @@ class HouseNights:
         self.memory(number).forget()
 
     def expire(self, sender: str | None) -> int:
-        """Delete messages older than the study's retention from the exchange, of one house or of all."""
-        return self.exchange.expire(self._oldest_kept, self.study.name, sender)
+        """Delete messages older than the study's retention from the exchange, of one house or of all.
+
+        The last two rounds that this house was in stay, however wrong its clock is.
+        """
+        newest = self.rounds.newest
+        return self.exchange.expire(self._oldest_kept, self.study.name, sender, {newest - 1, newest})
 
     def tidy_exchange(self, *, everybodys: bool = False) -> list[str]:
         """Delete old messages of this house, and of all others if they let it; says what stays, and why.

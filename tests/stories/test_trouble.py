@@ -356,9 +356,25 @@ def test_messages_older_than_the_retention_are_deleted_and_newer_ones_stay(villa
     for path in (place / "join.1", place / "grow.1"):
         os.utime(path, (old.timestamp(), old.timestamp()))
     ash = SiteNights(read_site(village.site_file("ash")))
+    assert ash.expire("ash") == 0, "it was the last round"
+    ash.rounds.enter(2)
+    assert ash.expire("ash") == 0, "it was the last but one"
+    ash.rounds.enter(3)
     assert ash.expire("ash") == 2
     assert not (place / "join.1").exists()
     assert (place / "check.1").exists()
+
+
+def test_a_coordinator_whose_clock_is_forty_days_ahead_deletes_nothing_that_counts(village: Village) -> None:
+    class Ahead(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(days=40)
+
+    night(village)
+    before = {path for path in (village.folder / "exchange").rglob("*") if path.is_file()}
+    nights = CoordinatorNights(read_coordinator(village.coordinator_file), clock=Ahead())
+    assert nights.tidy_exchange(everybodys=True) == []
+    assert {path for path in (village.folder / "exchange").rglob("*") if path.is_file()} == before
 
 
 def test_what_can_not_be_deleted_from_the_exchange_costs_nobody_the_night(
@@ -377,6 +393,8 @@ def test_what_can_not_be_deleted_from_the_exchange_costs_nobody_the_night(
 
     monkeypatch.setattr(Folder, "delete", only_own)
     nights = CoordinatorNights(read_coordinator(village.coordinator_file))
+    assert nights.tidy_exchange(everybodys=True) == []
+    nights.rounds.enter(3)
     (note,) = nights.tidy_exchange(everybodys=True)
     assert note.startswith("old messages of ash stay on the exchange: ")
     assert {path.name for path in place.iterdir() if [*path.glob("1/*")]} == {"ash"}

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SHARED = frozenset({"auroc", "auprc", "brier", "mcc", "sensitivity", "specificity"})  # of test figures, if any are
+
 
 def rounding_of(study: Study, cohort: Cohort) -> Rounding:
     """The study's grid."""
@@ -262,7 +264,7 @@ class ForestSite(EpochSite):
         house.outcome = replace(outcome, map=order.map, decision=decision)
         if not house.study.privacy.share_metrics or house.resumes:
             return Done({})
-        figures = {name: round(figure.value, 2) for name, figure in outcome.figures.items()}
+        figures = {name: round(figure.value, 2) for name, figure in outcome.figures.items() if name in SHARED}
         return Done({name: value for name, value in figures.items() if np.isfinite(value)})
 
     def check_weighed(self, order: Weights) -> None:

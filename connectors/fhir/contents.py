@@ -25,6 +25,7 @@ from spinney.errors import SourceFailed
 LARGEST_BUNDLE = 64 * 2**20  # in memory it is some eight times as large
 BLOCK = 2**20
 GZIP = b"\x1f\x8b"
+JSON_BEGINS = (b"", b"{", b"[")
 MARK = codecs.BOM_UTF8
 NO_RESOURCE = ""
 """What stands for the type of something that is no FHIR resource."""
@@ -185,8 +186,12 @@ def _opened(path: Path) -> Iterator[BufferedIOBase]:
 
 
 def _is_packed(path: Path) -> bool:
+    """By its first bytes; a file that is called packed and is neither that nor JSON is broken."""
     with path.open("rb") as file:
-        return file.read(len(GZIP)) == GZIP
+        first = file.read(64)
+    if path.suffix == ".gz" and first[: len(GZIP)] != GZIP and first.removeprefix(MARK).lstrip()[:1] not in JSON_BEGINS:
+        raise OSError
+    return first[: len(GZIP)] == GZIP
 
 
 def _is_marked(path: Path) -> bool:

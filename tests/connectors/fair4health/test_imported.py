@@ -75,7 +75,7 @@ SHAPES: dict[str, Any] = {
 }
 
 
-def sites(study: Study, folder: Path, people: int = 90) -> dict[str, Any]:
+def sites(study: Study, folder: Path, people: int = 130) -> dict[str, Any]:
     """Three houses with made-up patients, as arrays."""
     found = {}
     for number, house in enumerate(("ash", "beech", "birch")):

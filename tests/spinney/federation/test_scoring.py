@@ -364,7 +364,8 @@ def test_who_makes_trees_and_sees_totals_can_read_a_site_that_is_missing_on_anot
 
 def test_only_rounded_weights_and_a_rounded_map_reach_the_sites(finished):
     order = finished.order("finish")
-    assert {field.name for field in fields(order)} == {"manifest", "weights", "map"}
+    assert {field.name for field in fields(order)} == {"manifest", "weights", "map", "linear"}
+    assert not order.linear  # no companion is fitted here
     assert order.weights.tolist() == np.round(order.weights, 2).tolist()
     assert {field.name for field in fields(order.map)} == {"sites", "places", "clusters", "shown"}
     assert order.map.places.tolist() == np.round(order.map.places, 2).tolist()

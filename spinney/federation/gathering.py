@@ -24,6 +24,7 @@ from spinney.federation.refusals import broken, false_refusals
 from spinney.federation.seam import Decline, Federation, Message, Parcel
 from spinney.linear.terms import LinearTerms
 from spinney.rows.plane import SiteMap, site_map
+from spinney.study.settings import fewest_to_lend
 
 if TYPE_CHECKING:
     from spinney.study.study import Study
@@ -97,7 +98,13 @@ def _cluster(
         agreed[owner] = enough & (not broken(said, owner))
     manifest = manifest_of({owner: grown[owner].forest for owner in members}, agreed)
     if not len(manifest):
-        raise RoundVoid(f"there is no tree that {study.privacy.fewest_scorers} sites can score")
+        few = f"there is no tree that {study.privacy.fewest_scorers} sites can score"
+        if not any(len(told) for one in scorers.values() for told in one.values()):
+            few += (
+                f"; nobody has lent one, which takes {fewest_to_lend(study.lent_leaf)} training patients where leaves "
+                f"that are lent have {study.lent_leaf} (privacy.lent_leaf)"
+            )
+        raise RoundVoid(few)
     return Cluster(members, manifest, scorers, {owner: grown[owner].trees for owner in members})
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spinney.errors import RoundVoid
 from spinney.forest.traverse import Walker
 from spinney.forest.tree import LEAF
 from spinney.study.study import LENT_LEAF
+from spinney.trial.simulate import simulate
 from tests.spinney.in_process import SITES, Wood, cohort, cohorts, study
 
 SMALL = "elm"
@@ -111,3 +113,8 @@ def test_sixty_four_training_patients_may_lend_at_twenty(wood, people, patients,
     others = np.flatnonzero(house.cohort.part != 0)
     house.cohort = house.cohort.at(np.sort(np.concatenate([training[:patients], others])))
     assert federation.site("ash").may_lend == lends
+
+
+def test_where_nobody_can_lend_it_is_said_what_that_takes(wood):
+    with pytest.raises(RoundVoid, match="nobody has lent one, which takes 64 training patients where leaves that are"):
+        simulate(wood, cohorts(wood, SITES[:3], rows=80))

@@ -91,7 +91,8 @@ def test_the_next_epochs_vector_trees_and_sums_are_those_of_a_house_that_never_k
     tmp_path: Path, kind: str
 ) -> None:
     small: dict[str, Any] = {"forest": {"trees": 6}, "choice": {"bootstrap": 100}}
-    small |= {"privacy": {"smallest_cohort": 10, "lent_leaf": 5}, "imputation": "federated-means"}  # a house that fills gaps keeps what it has told
+    small |= {"privacy": {"smallest_cohort": 10, "lent_leaf": 5}}
+    small |= {"imputation": "federated-means"}  # a house that fills gaps keeps what it has told
     weights = [feature(how, how) | {"range": [0, 200]} for how in ("last", "mean", "min", "max", "delta")]
     study, home = Study.model_validate(study_of_stays(*weights).model_dump(mode="json") | small), tmp_path / "home"
     everybody, others = (fixed_ids(people(marked, 60, again=30)) for marked in (True, False))

@@ -112,6 +112,9 @@ class BoppidSite(ForestSite):
         for site, parcel in sorted(order.models.items()):
             if site == house.name or order.rows.get(site, 0) < 1:
                 continue
+            if site in house.withdrawn:
+                self._lacking.add(site)
+                continue
             try:
                 models[site] = self._unpacked(house.open(parcel, keep=True))
             except TreeRefused:  # a bad model costs its sender, not the round

@@ -314,6 +314,9 @@ class ForestSite(EpochSite):
         forests: dict[str, Forest] = {}
         refused: set[str] = set()
         for parcel in foreign:
+            if parcel.sender in house.withdrawn:
+                self._lacking.add(parcel.sender)
+                continue
             try:
                 forests[parcel.sender] = self.opened(parcel)
             except TreeRefused:

@@ -114,6 +114,7 @@ class SiteContext:
     incumbent: Incumbent | None = None  # the champion, if this site has one
     outcome: Outcome | None = None
     epoch: int = 0  # the round that opened the epoch; 0: this one
+    withdrawn: frozenset[str] = frozenset()  # houses that have taken back what they lent when the epoch opened
     lent_leaf: int = 0  # fewest patients in a leaf that this house lends, if it is stricter than the study
 
     @property

@@ -253,6 +253,7 @@ class SiteSession:
         incumbent: Incumbent | None = None,
         epoch: int = 0,
         lent_leaf: int | None = None,
+        withdrawn: frozenset[str] = frozenset(),
     ) -> None:
         self.study, self.channel, self.coordinator = study, channel, coordinator
         self._through, self._superseded = through, superseded
@@ -263,7 +264,7 @@ class SiteSession:
         self._house.memory, self._house.history, self._house.jobs = memory, history, jobs
         self._house.budget, self._house.incumbent = budget or self._house.budget, incumbent
         self._house.spread, self._house.epoch = spread, epoch or channel.round
-        self._house.lent_leaf = lent_leaf or 0
+        self._house.lent_leaf, self._house.withdrawn = lent_leaf or 0, withdrawn
         self._post.peers = self._house.cards
         memory.setdefault("key", channel.key.private.private_bytes_raw())
         self._part: SitePart = ALGORITHMS[study.algorithm.name].site_part(self._house)

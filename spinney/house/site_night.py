@@ -32,7 +32,7 @@ from spinney.house.renewal import renew_roster
 from spinney.house.roster import Roster
 from spinney.house.round_messages import Opening, Over
 from spinney.house.rounds import LARGEST_NOTE, OVER, SiteSession, Superseded, Through, directly
-from spinney.house.withdrawal import obey_withdrawals
+from spinney.house.withdrawal import obey_withdrawals, withdrawn_by
 from spinney.rows.cohort_ref import CohortRef
 from spinney.storage.files import RoundState, ScoredTrees
 
@@ -230,6 +230,7 @@ class SiteNights(HouseNights):
             incumbent=incumbent,
             epoch=found.epoch,
             lent_leaf=self.site.lent_leaf,
+            withdrawn=withdrawn_by(self.approvals, found.epoch),
         )
         over = part.run(2 * self.answer_time)
         if part.outcome is not None and not over.void:

@@ -69,6 +69,11 @@ def obey_withdrawals(approvals: Approvals, exchange: Exchange, registry: Registr
     return told
 
 
+def withdrawn_by(approvals: Approvals, epoch: int) -> frozenset[str]:
+    """Houses that have taken back what they lent when the epoch of this round opened."""
+    return frozenset(document.site for document in _known(approvals) if document.round >= epoch)
+
+
 def _new(approvals: Approvals, exchange: Exchange, me: str, told: list[str]) -> Iterator[Withdrawal]:
     """Withdrawals that this house has not obeyed yet; what is forged is noted and left alone."""
     keys, done = _keys(approvals), {(one.site, one.number) for one in _known(approvals)}

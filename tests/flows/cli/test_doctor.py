@@ -32,6 +32,7 @@ def test_a_healthy_site_has_one_line_per_check_and_exit_code_0(house: Path, serv
         "python",
         "versions",
         "plugins",
+        "compiled",
         "settings",
         "home",
         "keys",

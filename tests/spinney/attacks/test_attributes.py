@@ -24,7 +24,7 @@ def test_nothing_is_learnt_of_people_who_were_not_there() -> None:
 
 
 def test_several_unknown_values_are_rebuilt_of_members_and_of_nobody_else() -> None:
-    members, others = people(120, 3), people(120, 4)
+    members, others = people(400, 3), people(400, 4)
     figure = attributes.attack(remembering(*members, 5), members, others, unknown=0.3)
     assert figure.low > 0
 

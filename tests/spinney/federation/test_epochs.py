@@ -212,6 +212,22 @@ def test_a_site_that_has_lost_what_it_had_comes_back_as_a_guest_and_its_own_tree
     assert {*night.outcomes["ash"].model.owners_} == {*SITES}
 
 
+@pytest.mark.parametrize("name", ["bofrf", "fedrf", "boppid"])
+def test_trees_that_were_taken_back_vote_no_more_on_the_nights_that_follow(
+    name: str, people: dict[str, Cohort]
+) -> None:
+    wood = study(algorithm={"name": name})
+    opening = simulate(wood, people)
+    night = resumed(wood, tonight(wood), opening)
+    for house in night.houses.values():
+        house.withdrawn = frozenset({"cedar"})
+    go_on(night, opening)
+    outcome = night.houses["ash"].outcome
+    assert outcome is not None
+    assert "cedar" not in outcome.model.owners_
+    assert "beech" in outcome.model.owners_
+
+
 def test_a_guest_is_on_nobodys_map(wood: Study, without_elm: Simulation) -> None:
     night = resumed(wood, tonight(wood), without_elm)
     go_on(night, without_elm)

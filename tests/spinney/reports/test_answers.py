@@ -30,7 +30,7 @@ def test_what_left_is_what_the_audit_log_has_sent_trees_included(facts):
 def test_drift_is_a_reason_to_look_and_its_absence_is_not(facts):
     moved = night_answers(facts)[1]
     assert moved.mark == "!"
-    assert "one column drifted" in moved.words
+    assert "ne column drifted" in moved.words
     still = night_answers(replace(facts, drift=Drift((Shift("x0", 0.0, 0.05),), 0.0)))[1]
     assert "drifted" not in still.words
 

@@ -17,6 +17,10 @@ from spinney.demo.history import MadeUpHistory
 from spinney.study.study import Study
 
 
+MOMENTS = ("time", "recorded", "until", "died")
+"""Columns of a history that are instants, in UTC."""
+
+
 def maps_of(history: MadeUpHistory) -> Maps:
     """What the hospital's codes and units mean."""
     habits = history.hospital.habits
@@ -29,7 +33,7 @@ def finished_table(history: MadeUpHistory, study: Study) -> pd.DataFrame:
     with TemporaryDirectory(prefix="spinney-world-") as name:
         folder = Path(name)
         files = _write({"Patient": history.patients, **history.events}, folder)
-        with open_bench(folder) as bench:
+        with open_bench(folder, history.hospital.timezone) as bench:  # a study's days are those of the hospital
             staged = stage(bench, Pulled(files), folder)
             relevant = select_events(bench, staged, study, maps_of(history), now, folder / "relevant")
             table: pd.DataFrame = build(bench, relevant, study).table.to_pandas()
@@ -50,5 +54,7 @@ def _write(frames: Mapping[str, pd.DataFrame], folder: Path) -> dict[str, tuple[
     files: dict[str, tuple[Path, ...]] = {}
     for kind, rows in frames.items():
         files[kind] = (folder / f"{kind}.parquet",)
-        rows.drop(columns="number", errors="ignore").astype({"patient": str}).to_parquet(files[kind][0], index=False)
+        rows = rows.drop(columns="number", errors="ignore").astype({"patient": str})
+        moments = {name: rows[name].dt.tz_localize("UTC") for name in MOMENTS if name in rows}
+        rows.assign(**moments).to_parquet(files[kind][0], index=False)
     return files

@@ -123,7 +123,11 @@ def test_the_night_gives_the_figures_of_a_simulation_on_the_same_patients(world:
     for site, one in night["sites"].items():
         expected = outcomes[site].auroc["chosen"]
         assert one["rows"] == outcomes[site].rows
-        assert one["chosen"]["value"] == pytest.approx(expected.value, abs=1e-12)
+        if expected is None:  # too few test patients of a class
+            assert one["chosen"] is None
+        else:
+            assert one["chosen"]["value"] == pytest.approx(expected.value, abs=1e-12)
+    assert any(one["chosen"] for one in night["sites"].values())
 
 
 def test_only_what_the_audit_log_tells_left_a_house(world: World, night: dict[str, Any]):

@@ -26,7 +26,7 @@ from spinney.storage.files import write_whole
 from spinney.storage.private import private_folder
 
 # which form the data of a hospital have; the order is that of the hospitals
-SHARES = (0.01, 0.095, 0.8, 0.095)  # of the patients: about 150 stays, 1,400, 12,000 and 1,400
+SHARES = (0.01, 0.095, 0.8, 0.095)  # of the patients: about 200 stays, 1,200, 13,000 and 1,400
 FORMS = ("SQLite", "FHIR over HTTP", "PostgreSQL", "FHIR bulk NDJSON")
 MARK, LOCK, LOG = "world.json", ".lock", "up.log"
 Tell = Callable[[str], None]

@@ -16,7 +16,6 @@ from spinney.connectors.sources import Pulled
 from spinney.demo.history import MadeUpHistory
 from spinney.study.study import Study
 
-
 MOMENTS = ("time", "recorded", "until", "died")
 """Columns of a history that are instants, in UTC."""
 

@@ -71,7 +71,8 @@ def measure(asked: argparse.Namespace) -> Measured:
         stays = f"{statistics.median(one.rows for one in found):,.0f}"
         rows.append([site, stays, *told, *(str(words[word]) for word in MARKS)])
     heading = ["hospital", "stays (median)", "gain, mean", "least to most", *MARKS]
-    return Measured(figures, f"Seeds {seeds[0]} to {seeds[-1]}, one night each.\n\n{table(heading, rows)}")
+    words = f"Seeds {seeds[0]} to {seeds[-1]}, one night each; gains of the nights that had enough test patients."
+    return Measured(figures, f"{words}\n\n{table(heading, rows)}")
 
 
 if __name__ == "__main__":

@@ -177,14 +177,14 @@ def mark_who_objects(folder: Path) -> None:
     _write(folder / "Observation.ndjson", observations)
 
 
-def flow(nights: Nights) -> str:
-    """The site's night as a flow: how the server shows its end."""
+def flow(nights: Nights, number: int | None = None) -> str:
+    """The site's night as a flow: how the server shows its end. With a number, no opening is waited for to say no."""
     from prefect.client.orchestration import get_client
 
     from spinney.flows.site_round import SiteRoundInput, site_round
 
     with served(nights.village):
-        ended: Any = site_round(SiteRoundInput(site=nights.site), return_state=True)
+        ended: Any = site_round(SiteRoundInput(site=nights.site, number=number), return_state=True)
     with get_client(sync_client=True) as client:
         state = client.read_flow_run(ended.state_details.flow_run_id).state
     assert state is not None
@@ -197,7 +197,7 @@ def broken_source(nights: Nights, patch: pytest.MonkeyPatch) -> str:  # noqa: AR
     line = json.dumps({"resourceType": "Observation", "id": WORDS["id"], "note": WORDS["note"]}).encode()
     half = folder / "Observation.more.ndjson.gz"
     half.write_bytes(gzip.compress(line * 100)[:40])
-    shown = flow(nights)
+    shown = flow(nights, 1)
     half.write_bytes(gzip.compress(line[:-20]))
     return shown
 
@@ -211,7 +211,7 @@ def broken_rule(nights: Nights, patch: pytest.MonkeyPatch) -> str:  # noqa: ARG0
         if _subject(one) == WORDS["id"] and "component" in one:
             one["component"][0]["valueQuantity"]["value"] = 61.31337
     _write(path, rows)
-    shown = flow(nights)
+    shown = flow(nights, 1)
     path.write_bytes(before)
     return shown
 
@@ -227,7 +227,7 @@ def failing_encoder(nights: Nights, patch: pytest.MonkeyPatch) -> str:
             raise TypeError(f"no encoding for {WORDS['record number']} = {VALUE}") from first
 
     patch.setattr(spinney.tasks.cohort, "write_encoded", encode)
-    return flow(nights)
+    return flow(nights, 1)
 
 
 def troubled_round(nights: Nights) -> None:

@@ -141,7 +141,7 @@ def test_the_files_give_a_table_with_both_classes_and_open_rows(from_files: Pull
     report = from_files.report
     assert report.read["Observation"] == 16_315
     assert not report.quarantined
-    assert (report.rows, report.positive, report.unripe) == (1359, 364, 218)
+    assert (report.rows, report.positive, report.unripe) == (1363, 365, 219)
     assert report.index_events == report.rows + report.unripe + report.left_out.total()
 
 
@@ -161,7 +161,7 @@ def test_plain_loops_over_the_events_find_the_same_values_and_labels(
     for row in rows:
         at, mine = row["index_time"].replace(tzinfo=UTC), by_patient[hidden[row["patient"]]]
         year = [e for e in mine if e["kind"] == "Encounter" and at - timedelta(365) <= e["time"] <= at]
-        assert row["visits"] == len({(e["time"], e["until"]) for e in year})
+        assert row["visits"] == len(year)
         assert row["systolic"] == known(mine, "8480-6", at, 730)[-1]
         sugar = known(mine, "4548-4", at, 1095)
         assert row["hba1c"] == (pytest.approx(median(sugar)) if sugar else None)
@@ -218,4 +218,4 @@ def test_the_example_runs_as_the_tutorial_says(tmp_path: Path, synthea: Path) ->
     (tmp_path / "synthea" / "fhir").symlink_to(synthea)
     site = read_site(tmp_path / "synthea" / "site.yaml")
     result = pull_at(read_study(tmp_path / "synthea" / "study.yaml"), site, now=NOW)
-    assert Vault(site.home).read(result.cohort).num_rows == 1359
+    assert Vault(site.home).read(result.cohort).num_rows == 1363

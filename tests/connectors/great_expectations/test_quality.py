@@ -51,7 +51,7 @@ PRESSURE = "systolic is between 50 and 250 mm[Hg]"
         ({"died": first(GOOD["died"], None)}, {("critical", "died is known", 1, 60)}),
         (
             {"patient": first(GOOD["patient"], "p1"), "index_time": first(GOOD["index_time"], GOOD["index_time"][1])},
-            {("critical", "no index event of a patient twice", 2, 60)},
+            {("warning", "no index event of a patient twice", 2, 60)},
         ),
         ({"index_time": [None] * ROWS}, set()),
     ],

@@ -119,7 +119,7 @@ def _about_rows(study: Study) -> Iterator[Expected]:
         f"{label} is yes in some rows and no in others", "critical", unique, {"column": label, "min_value": 2}
     )
     yield Expected(
-        "no index event of a patient twice",  # two at one time are two; `volume` refuses many whole rows that are there twice
+        "no index event of a patient twice",  # two at one time are two; `volume` refuses many rows that are twice
         "warning",
         "ExpectCompoundColumnsToBeUnique",
         {"column_list": ["patient", "index_time"], "ignore_row_if": "any_value_is_missing"},
